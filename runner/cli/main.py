@@ -1,0 +1,97 @@
+"""Entry point: the command table, and the one place where errors become messages and exit codes.
+
+Commands are imported when they are called, so that `runner --help` stays fast: the table below
+holds their one-line helps, and a test compares it with the commands themselves.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+
+import click
+
+from runner import __version__
+from runner.cli.output import Session, write_line
+from runner.errors import RunnerError
+
+# name: (module below runner.cli, attribute, one-line help)
+COMMANDS: dict[str, tuple[str, str, str]] = {
+}
+
+
+class LazyGroup(click.Group):
+    """Group whose commands live in modules that are imported on use."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, attribute, _ = COMMANDS[cmd_name]
+        command = getattr(importlib.import_module(f"runner.cli.{module}"), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, _, text) in COMMANDS.items()])
+
+
+@click.group("runner", cls=LazyGroup)
+@click.option(
+    "--campaign",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("."),
+    help="Campaign folder with protocol/, records/ and note/ (default: here).",
+)
+@click.version_option(__version__, prog_name="runner")
+@click.pass_context
+def cli(context: click.Context, campaign: Path) -> None:
+    """Which GPU rental processes all documents, well enough and in time, for the smallest budget?"""
+    context.obj = Session(root=campaign)
+
+
+def main() -> None:
+    """Run the command line; exit 0, 2, 3 as documented, 1 only for a bug of ours."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """Exit status of one call. Every refusal is one message on standard error."""
+    try:
+        result = cli.main(args=arguments, prog_name="runner", standalone_mode=False)
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except click.ClickException as error:
+        error.show()
+        return 2
+    except (click.Abort, KeyboardInterrupt):
+        write_line("interrupted", error=True)
+        return 3
+    except BrokenPipeError:
+        # The reader of our output went away (`runner ... | head`): nothing is lost.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except RunnerError as error:
+        write_line(f"error: {error}", error=True)
+        return error.exit_code
+    except Exception as error:
+        return _report_bug(error)
+    return result if isinstance(result, int) else 0
+
+
+def _report_bug(error: Exception) -> int:
+    """Say that it is our fault; the traceback goes to a file that can be sent to us."""
+    with tempfile.NamedTemporaryFile("w", prefix="runner-bug-", suffix=".txt", delete=False, encoding="utf-8") as file:
+        traceback.print_exception(error, file=file)
+    write_line(f"internal error: {type(error).__name__}: {error}", error=True)
+    write_line(f"  This is a bug in runner {__version__}; please report it with {file.name}", error=True)
+    if os.environ.get("RUNNER_DEBUG"):
+        traceback.print_exception(error)
+    return 1

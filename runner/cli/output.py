@@ -1,0 +1,67 @@
+"""How every command speaks: text for people, one JSON object for machines, one exit status."""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+
+from runner.errors import RunnerError
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a command found: lines for people, data for `--json`, exit status 0 or 3."""
+
+    lines: Sequence[str]
+    data: Mapping[str, Any] = field(default_factory=dict)
+    exit_code: int = 0
+
+
+@dataclass
+class Session:
+    """Options given before the command's name."""
+
+    root: Path
+
+
+def write_line(text: str, *, error: bool = False) -> None:
+    """Print; what the terminal's encoding cannot show is written as an escape, never a traceback."""
+    stream = sys.stderr if error else sys.stdout
+    encoding = stream.encoding or "ascii"
+    click.echo(text.encode(encoding, "backslashreplace").decode(encoding), err=error)
+
+
+def runner_command(name: str, **attributes: Any) -> Callable[[Callable[..., Output]], click.Command]:
+    """A click command with `--json` that prints the `Output` it returns.
+
+    The function gets the `Session` first, then its own options. Refusals are raised, not printed.
+    """
+
+    def wrap(function: Callable[..., Output]) -> click.Command:
+        @click.option("--json", "as_json", is_flag=True, help="Print one JSON object for machines.")
+        @click.pass_context
+        @functools.wraps(function)
+        def call(context: click.Context, /, *, as_json: bool, **options: Any) -> None:
+            try:
+                output = function(context.find_object(Session), **options)
+            except RunnerError as error:
+                if as_json:
+                    write_line(json.dumps(error.as_json(), ensure_ascii=False, sort_keys=True))
+                raise
+            if as_json:
+                write_line(json.dumps(output.data, ensure_ascii=False, sort_keys=True, allow_nan=False))
+            else:
+                for line in output.lines:
+                    write_line(line)
+            context.exit(output.exit_code)
+
+        return click.command(name, **attributes)(call)
+
+    return wrap

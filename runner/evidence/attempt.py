@@ -1,0 +1,203 @@
+"""The attempt record: one row per attempted pass, whatever became of it (M22, M23).
+
+Written first as `started`, before the child process runs, then replaced by its final form.
+Unknown is `null` plus a reason, never 0.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Literal
+
+from pydantic import Field
+
+from runner.evidence.model import Bytes, Count, Record, SafeName, Scalar, Seconds, Sha256, UtcText
+
+
+class Status(StrEnum):
+    """What became of an attempt. Only `completed` can be accepted."""
+
+    STARTED = "started"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    OUT_OF_MEMORY = "out_of_memory"
+    KILLED = "killed"
+    TIMED_OUT = "timed_out"
+    INTERRUPTED = "interrupted"
+    LOST = "lost"
+    UNAVAILABLE = "unavailable"
+    UNSUPPORTED = "unsupported"
+
+
+class PhaseName(StrEnum):
+    """Phases of an attempt (M17) and, from `read` on, busy parts inside the pass (M19)."""
+
+    PROCESS_START = "process_start"
+    IMPORTS = "imports"
+    DOWNLOAD = "download"
+    LOAD = "load"
+    COMPILE = "compile"
+    WARM_UP = "warm_up"
+    PASS = "pass"
+    EVALUATION = "evaluation"
+    WRITING = "writing"
+    READ = "read"
+    TOKENISE = "tokenise"
+    TRANSFER = "transfer"
+    INFERENCE = "inference"
+    MATERIALISE = "materialise"
+
+
+class Phase(Record):
+    """Duration of one phase. `overlapping` parts run beside others and must not be added up."""
+
+    name: PhaseName
+    seconds: Seconds | None
+    inside_pass: bool = False
+    overlapping: bool = False
+    reason: str | None = Field(default=None, description="why seconds is null")
+
+
+class ErrorInfo(Record):
+    """Why an attempt has no accepted pass. `evidence` says what the kind was concluded from."""
+
+    kind: str
+    message: str
+    evidence: str | None = None
+
+
+class MemoryPeak(Record):
+    """One peak of one counter on one device; peaks of different counters are never added (M24)."""
+
+    device: str
+    counter: str = Field(description="name of the counter, such as torch.cuda.max_memory_allocated or VmHWM")
+    scope: str = Field(description="in words: what is counted, since when, which processes")
+    bytes: Bytes | None
+    at_seconds: Seconds | None = Field(description="seconds since the pass started; null with a reason")
+    capacity_bytes: Bytes | None = None
+    reason: str | None = None
+
+
+class TokenCounts(Record):
+    """Work of a pass in tokens: of the texts, really computed (with padding), cut away."""
+
+    real_tokens: Count
+    computed_tokens: Count
+    truncated_documents: Count
+    cut_tokens: Count
+
+
+class FileReference(Record):
+    """A file of the campaign: path relative to the campaign folder, fingerprint of its bytes."""
+
+    path: str
+    sha256: Sha256
+    rows: Count | None = None
+    records_sha256: Sha256 | None = Field(default=None, description="fingerprint of the parsed content")
+
+
+class ChainLink(Record):
+    """Place of a row among the rows of one machine (M50). The first has no row before it."""
+
+    machine_id: SafeName
+    index: Count
+    previous_sha256: Sha256 | None
+
+
+class Slot(Record):
+    """Place in the frozen schedule: pass 0..n-1, position inside the rotated block."""
+
+    pass_index: Count
+    position: Count
+
+
+class Settings(Record):
+    """What a variant asks for, or what was really in effect. `null` in effect: could not be read."""
+
+    engine: str | None = "transformers"
+    batch_size: int | None = Field(default=1, ge=1)
+    precision: str | None = "fp32"
+    quantization: str | None = "none"
+    compile: str | None = "none"
+    attention: str | None = "sdpa"
+    padding: str | None = "longest"
+    padding_side: str | None = "right"
+    max_length: int | None = Field(default=None, ge=1)
+    truncation: bool | None = True
+    grouping: str | None = "none"
+    threads: int | None = Field(default=None, ge=1)
+    workers: int | None = Field(default=1, ge=1)
+    devices: int | None = Field(default=1, ge=0)
+    extra: dict[str, Scalar] = Field(default_factory=dict)
+
+    def differences(self, effective: Settings) -> tuple[str, ...]:
+        """`attention requested flash_attention_2, used eager`, one line per difference (M16).
+
+        A setting requested as `null` is left to the machine and differs from nothing.
+        """
+        wanted, used = self.as_json(), effective.as_json()
+        pairs = {key: (wanted[key], used[key]) for key in wanted if key != "extra"}
+        pairs |= {key: (value, used["extra"].get(key)) for key, value in wanted["extra"].items()}
+        return tuple(
+            f"{key} requested {want}, used {'unknown' if got is None else got}"
+            for key, (want, got) in sorted(pairs.items())
+            if want is not None and want != got
+        )
+
+
+class Attempt(Record):
+    """One attempted pass. Joined to verdict by `attempt_id`, to the manifest by its SHA-256."""
+
+    schema_version: Literal["attempt/1"] = "attempt/1"
+    attempt_id: SafeName
+    chain: ChainLink
+    protocol_name: str
+    protocol_revision: int
+    lock_sha256: Sha256
+    nonce: str
+    gpu_declared: SafeName = Field(description="what was rented, such as b200; cpu is the user's own machine")
+    devices_found: tuple[str, ...]
+    device_uuid_hashes: tuple[str, ...] = ()
+    variant_id: SafeName
+    series: str | None
+    added_later: bool = False
+    corpus_id: SafeName
+    seed: int
+    slot: Slot
+    retry_of: str | None = None
+    status: Status
+    error: ErrorInfo | None = None
+    started_at_utc: UtcText
+    ended_at_utc: UtcText | None = None
+    wall_clock_moved_seconds: float | None = Field(
+        default=None, description="wall clock against monotonic clock over the attempt; 0 is undisturbed"
+    )
+    pass_seconds: Seconds | None = None
+    pass_seconds_reason: str | None = "not measured yet"
+    phases: tuple[Phase, ...] = ()
+    expected_documents: Count
+    completed_documents: Count | None = None
+    tokens: TokenCounts | None = None
+    tokens_reason: str | None = "not measured yet"
+    memory: tuple[MemoryPeak, ...] = ()
+    memory_reason: str | None = "not measured yet"
+    memory_timeline: FileReference | None = None
+    requested: Settings
+    effective: Settings | None = None
+    effective_reason: str | None = "not measured yet"
+    recompilations: Count | None = None
+    recompilations_reason: str | None = "not measured yet"
+    device_shared: bool | None = None
+    device_shared_reason: str | None = "not observed"
+    telemetry: dict[str, Scalar] = Field(default_factory=dict)
+    telemetry_reasons: dict[str, str] = Field(default_factory=dict)
+    predictions: FileReference | None = None
+    predictions_partial: bool = False
+    journal: FileReference | None = None
+    manifest_sha256: Sha256 | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def configuration_key(self) -> tuple[str, str, str]:
+        """Variant on this hardware with this stack: (gpu declared, variant, manifest's stack is joined later)."""
+        return (self.gpu_declared, self.variant_id, self.corpus_id)

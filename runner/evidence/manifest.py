@@ -1,0 +1,68 @@
+"""Manifest of one configuration: what was really there (M9). One file per distinct content."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from runner.evidence.canonical import content_sha256
+from runner.evidence.model import Bytes, Record, Scalar, UtcText
+
+
+class Gpu(Record):
+    """One device as the driver names it. The UUID is hashed: it proves sameness, not identity."""
+
+    index: int
+    name: str
+    memory_bytes: Bytes | None
+    uuid_sha256: str | None
+    compute_capability: str | None = None
+
+
+class Compatibility(Record):
+    """AMD only (M10): looked up in a dated table; a page or a name never proves an installation."""
+
+    verdict: Literal["listed", "not listed", "unknown", "not applicable"]
+    table_date: str | None
+    source: str | None
+    detail: str
+
+
+class Manifest(Record):
+    """Sections hold what was read; a `null` has its reason in `reasons` under `section.key`."""
+
+    schema_version: Literal["manifest/1"] = "manifest/1"
+    machine_id: str
+    collected_at_utc: UtcText
+    gpus: tuple[Gpu, ...]
+    driver: dict[str, Scalar]
+    runtime: dict[str, Scalar] = Field(description="CUDA or ROCm, cuDNN, NCCL")
+    host: dict[str, Scalar] = Field(description="CPU, memory, OS, container hints")
+    packages: dict[str, str]
+    python: dict[str, Scalar]
+    code: dict[str, Scalar] = Field(description="git commit and whether the tree was dirty, version")
+    environment: dict[str, str] = Field(description="allow-listed variables only (M53)")
+    determinism: dict[str, Scalar]
+    model: dict[str, Scalar]
+    tokenizer: dict[str, Scalar]
+    rocm: Compatibility
+    installation: dict[str, Scalar] = Field(default_factory=dict)
+    reasons: dict[str, str] = Field(default_factory=dict)
+
+    @property
+    def stack(self) -> dict[str, Scalar | dict[str, Scalar] | dict[str, str] | list[str]]:
+        """The part that makes two configurations different stacks (M12)."""
+        return {
+            "gpus": [gpu.name for gpu in self.gpus],
+            "driver": dict(self.driver),
+            "runtime": dict(self.runtime),
+            "packages": dict(self.packages),
+            "python": dict(self.python),
+            "cpu": self.host.get("cpu"),
+            "os": self.host.get("os"),
+        }
+
+    @property
+    def stack_sha256(self) -> str:
+        return content_sha256(self.stack)

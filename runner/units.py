@@ -1,0 +1,61 @@
+"""Quantities with units: exact decimals, UTC instants, elapsed seconds. No locale, no clock."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from decimal import ROUND_HALF_UP, Decimal
+
+from runner.errors import InputRefused
+
+SECONDS_PER_HOUR = 3600
+_DECIMAL = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?")
+_INSTANT = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,6})?Z")
+
+
+def parse_decimal(text: str, *, name: str) -> Decimal:
+    """Exact decimal from locale-free text (`0.90`, `2071.00`): no exponent, sign `+`, comma or blanks."""
+    if not isinstance(text, str) or not _DECIMAL.fullmatch(text) or not text.isascii():
+        raise InputRefused(
+            f"{name} must be a decimal number written as text, such as 0.90",
+            value=text,
+            next_step="write digits with an optional point, in quotes, without separators",
+        )
+    return Decimal(text)
+
+
+def exact_seconds(seconds: float | int) -> Decimal:
+    """The decimal a JSON number shows (`0.1` is 1/10), for exact medians and gaps. Unit: seconds."""
+    return Decimal(repr(seconds))
+
+
+def round_half_up(value: Decimal, places: int) -> Decimal:
+    """For display only: comparisons use the unrounded value."""
+    return value.quantize(Decimal(1).scaleb(-places), rounding=ROUND_HALF_UP)
+
+
+def utc_text(instant: datetime) -> str:
+    """`2026-11-30T06:20:52Z`, microseconds only where there are some. Needs an aware datetime."""
+    if instant.tzinfo is None:
+        raise ValueError("an instant needs a time zone")
+    return instant.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def parse_utc(text: str, *, name: str = "time") -> datetime:
+    """Instant from `...Z` text, as the records hold it."""
+    if not isinstance(text, str) or not _INSTANT.fullmatch(text):
+        raise InputRefused(f"{name} must be a UTC instant such as 2026-11-30T06:20:52Z", value=text)
+    try:
+        return datetime.fromisoformat(text[:-1] + "+00:00")
+    except ValueError as error:
+        raise InputRefused(f"{name} is not an instant of the calendar: {error}", value=text) from None
+
+
+def hours_minutes_seconds(seconds: Decimal | int) -> str:
+    """Elapsed time as `72:00:01`; a fraction of a second is kept to milliseconds, rounded half up."""
+    total = round_half_up(Decimal(seconds), 3)
+    sign, total = ("-", -total) if total < 0 else ("", total)
+    whole = int(total)
+    text = f"{sign}{whole // 3600}:{whole % 3600 // 60:02d}:{whole % 60:02d}"
+    fraction = total - whole
+    return text if not fraction else text + f"{fraction:.3f}"[1:]
