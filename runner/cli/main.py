@@ -47,7 +47,7 @@ class LazyGroup(click.Group):
 @click.option(
     "--campaign",
     type=click.Path(file_okay=False, path_type=Path),
-    default=Path("."),
+    default=Path(),
     help="Campaign folder with protocol/, records/ and note/ (default: here).",
 )
 @click.version_option(__version__, prog_name="runner")

@@ -62,6 +62,7 @@ def runner_command(name: str, **attributes: Any) -> Callable[[Callable[..., Outp
                     write_line(line)
             context.exit(output.exit_code)
 
-        return click.command(name, **attributes)(call)
+        command: click.Command = click.command(name, **attributes)(call)  # type: ignore[no-untyped-call]
+        return command
 
     return wrap
