@@ -1,0 +1,61 @@
+"""The id of a note, and the commands that check it with tools that are not ours (DESIGN section 8)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from runner.evidence.campaign import Campaign
+from runner.evidence.canonical import content_sha256, load_json_file
+from runner.evidence.signing import Purpose, SigningKey
+
+SIGNED_LIST = "note/SHA256SUMS"
+SIGNED_LIST_SIGNATURE = SIGNED_LIST + ".sig"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckCommand:
+    """One step of checking: what it shows, the command, and what a good answer looks like."""
+
+    what: str
+    command: str
+    expect: str
+
+
+def note_id(campaign: Campaign) -> str:
+    """Name of the note, from the content of decision and balance: other evidence, another id.
+
+    Such as `messages-r1-3f9a0c41d2b7`: protocol, revision, 12 hexadecimal digits.
+    """
+    decision = load_json_file(campaign.decision)
+    digest = content_sha256({"decision": decision, "balance": load_json_file(campaign.balance)})
+    return f"{decision['protocol_name']}-r{decision['protocol_revision']}-{digest[:12]}"
+
+
+def check_commands(key: SigningKey) -> tuple[CheckCommand, ...]:
+    """Checks of a note in its campaign folder (or in `data/` of an unpacked bag), in order."""
+    return (
+        CheckCommand(
+            "every file is the one that was signed", f"sha256sum -c {SIGNED_LIST}", "OK behind every file name"
+        ),
+        signature_command(SIGNED_LIST, Purpose.NOTE, local_test=key.local_test),
+        CheckCommand(
+            "the signature in the PDF covers the whole document",
+            "pdfsig -nocert note/decision-note.pdf",
+            "Signature is Valid, and Total document signed",
+        ),
+    )
+
+
+def signature_command(path: str, purpose: Purpose, *, local_test: bool) -> CheckCommand:
+    """How to check the SSH signature beside a file. A local test key has no signer to look up."""
+    if local_test:
+        return CheckCommand(
+            "the list fits its signature (a local test key: this shows consistency, not who signed)",
+            f"ssh-keygen -Y check-novalidate -n {purpose} -s {path}.sig < {path}",
+            f'Good "{purpose}" signature',
+        )
+    return CheckCommand(
+        "the list was signed by somebody you trust (SIGNERS: your own allowed_signers file, NAME: a name in it)",
+        f"ssh-keygen -Y verify -f SIGNERS -I NAME -n {purpose} -s {path}.sig < {path}",
+        f'Good "{purpose}" signature for NAME',
+    )

@@ -1,0 +1,249 @@
+"""SSH signatures by the real `ssh-keygen -Y`, and the key that makes them.
+
+The user's key is named by SIGNING_KEY (a private key, or a public key whose private half an agent
+holds). Without it a local test key is made in `protocol/keys/`: it proves that the files belong
+together, never who made them. Each purpose has its own namespace, so that a signature made for one
+thing never passes for another.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from runner.errors import InputRefused
+from runner.evidence.campaign import Campaign
+from runner.evidence.sshsig import NotCanonical, SshSignature, parse_signature
+
+KEY_VARIABLE = "SIGNING_KEY"
+LOCAL_KEY_NAME = "local-test-key"
+LOCAL_KEY_COMMENT = "local test key"
+_TIMEOUT_SECONDS = 120  # a hardware key may wait for a touch
+
+
+class Purpose(StrEnum):
+    """What a signature is for: the namespace that ssh-keygen checks."""
+
+    LOCK = "lock@gpu-decision-note"
+    NOTE = "note@gpu-decision-note"
+    BAG = "bag@gpu-decision-note"
+    STATEMENT = "statement@gpu-decision-note"
+
+
+@dataclass(frozen=True, slots=True)
+class SigningKey:
+    """A key that signed a probe. `public_key` is one line as in `id_ed25519.pub`, without comment."""
+
+    path: Path
+    public_key: str
+    fingerprint: str
+    local_test: bool
+
+    @property
+    def kind(self) -> str:
+        return self.public_key.split(" ", 1)[0]
+
+    @property
+    def label(self) -> str:
+        """How the key is called wherever it is shown."""
+        return f"{LOCAL_KEY_COMMENT} {self.fingerprint}" if self.local_test else self.fingerprint
+
+
+@dataclass(frozen=True, slots=True)
+class SignatureCheck:
+    """`valid`: the signature fits the bytes. `signer`: who the signers file says it is, if one was given."""
+
+    valid: bool
+    signer: str | None
+    fingerprint: str | None
+    reason: str
+
+
+def signing_key(campaign: Campaign, environ: Mapping[str, str] = os.environ) -> SigningKey:
+    """The key to sign with: the user's, else the local test key, made on first use. Refuses what cannot sign."""
+    named = environ.get(KEY_VARIABLE, "")
+    if named:
+        return _probe(Path(named).expanduser(), local_test=False)
+    path = campaign.keys_dir / LOCAL_KEY_NAME
+    if not path.exists():
+        _make_local_key(path)
+    return _probe(path, local_test=True)
+
+
+def known_key(campaign: Campaign, environ: Mapping[str, str] = os.environ) -> SigningKey | None:
+    """The key that would sign, or None if a local test key would have to be made first."""
+    if environ.get(KEY_VARIABLE) or (campaign.keys_dir / LOCAL_KEY_NAME).exists():
+        return signing_key(campaign, environ)
+    return None
+
+
+def sign(data: bytes, key: SigningKey, purpose: Purpose) -> bytes:
+    """Armored signature over the exact bytes, in canonical form; write it beside the file as `.sig`."""
+    armored, signature = _sign(data, key.path, purpose)
+    if signature.fingerprint != key.fingerprint:
+        raise InputRefused("the signing key changed while it was in use", file=key.path)
+    return armored
+
+
+def check_signature(data: bytes, signature: bytes, purpose: Purpose, signers: Path | None = None) -> SignatureCheck:
+    """Check container, namespace and signature over `data`; with `signers` also who signed.
+
+    `signers` is an OpenSSH allowed_signers file. Without it a valid signature proves only that the
+    bytes are those that the holder of the key signed.
+    """
+    try:
+        parsed = parse_signature(signature)
+    except NotCanonical as error:
+        return SignatureCheck(False, None, None, str(error))
+    fingerprint = parsed.fingerprint
+    if parsed.namespace != purpose:
+        reason = f"the signature was made for another purpose ({parsed.namespace!r} instead of {purpose.value!r})"
+        return SignatureCheck(False, None, fingerprint, reason)
+    with tempfile.TemporaryDirectory(prefix="runner-signature-") as folder:
+        file = Path(folder) / "signature"
+        file.write_bytes(signature)
+        done = _ssh_keygen("-Y", "check-novalidate", "-n", purpose.value, "-s", str(file), stdin=data)
+        if done.returncode != 0:
+            return SignatureCheck(False, None, fingerprint, "the signature does not fit the signed bytes")
+        if signers is None:
+            return SignatureCheck(True, None, fingerprint, "fits the bytes; who signed was not checked")
+        return _check_signer(data, file, purpose, signers, fingerprint)
+
+
+def read_signers(path: Path) -> tuple[str, ...]:
+    """Lines of a signers file that name somebody; refused when missing, unreadable or empty."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputRefused(
+            f"the signers file cannot be read: {error}",
+            file=path,
+            next_step="give an OpenSSH allowed_signers file: one line per signer, name, key type, key",
+        ) from None
+    lines = tuple(line for line in text.splitlines() if line.strip() and not line.startswith("#"))
+    if not lines:
+        raise InputRefused("the signers file names nobody", file=path)
+    return lines
+
+
+def _check_signer(data: bytes, file: Path, purpose: Purpose, signers: Path, fingerprint: str) -> SignatureCheck:
+    """Ask ssh-keygen who of the signers file signed, and whether they may for this purpose now."""
+    read_signers(signers)
+    allowed = str(signers.resolve())
+    found = _ssh_keygen("-Y", "find-principals", "-s", str(file), "-f", allowed, stdin=b"")
+    names = found.stdout.decode("utf-8", "replace").splitlines()
+    if found.returncode != 0 or not names:
+        return SignatureCheck(False, None, fingerprint, "the signer is not in the signers file")
+    done = _ssh_keygen(
+        "-Y", "verify", "-f", allowed, "-I", names[0], "-n", purpose.value, "-s", str(file), stdin=data
+    )
+    if done.returncode != 0:
+        return SignatureCheck(False, None, fingerprint, f"the signers file does not allow this: {_last_line(done)}")
+    return SignatureCheck(True, names[0], fingerprint, f"signed by {names[0]}")
+
+
+def _make_local_key(path: Path) -> None:
+    """An Ed25519 key without passphrase, readable by its owner only; never over an existing one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.chmod(0o700)
+    with tempfile.TemporaryDirectory(prefix=".new-key-", dir=path.parent) as folder:
+        made = Path(folder) / path.name
+        done = _ssh_keygen("-q", "-t", "ed25519", "-N", "", "-C", LOCAL_KEY_COMMENT, "-f", str(made), stdin=b"")
+        if done.returncode != 0:
+            raise InputRefused(f"a local test key could not be made: {_last_line(done)}", file=path)
+        try:
+            os.link(made, path)
+        except FileExistsError:
+            return  # another process was faster; its key is used
+        made.with_suffix(".pub").replace(path.with_suffix(".pub"))
+
+
+def _probe(path: Path, *, local_test: bool) -> SigningKey:
+    """Sign a probe: shows in one step that the key is there, readable, unlocked and of a known kind."""
+    if not path.is_file():
+        raise InputRefused(
+            "the signing key does not exist" if not path.exists() else "the signing key is not a file",
+            file=path,
+            next_step=f"set {KEY_VARIABLE} to a private SSH key, or unset it to use a local test key",
+        )
+    _, signature = _sign(b"probe", path, Purpose.STATEMENT)
+    public_key = f"{signature.kind} {base64.b64encode(signature.public_key).decode('ascii')}"
+    return SigningKey(path, public_key, signature.fingerprint, local_test)
+
+
+def _sign(data: bytes, path: Path, purpose: Purpose) -> tuple[bytes, SshSignature]:
+    done = _ssh_keygen("-Y", "sign", "-f", str(path.resolve()), "-n", purpose.value, stdin=data)
+    if done.returncode != 0:
+        raise _signing_refused(path, done)
+    try:
+        return done.stdout, parse_signature(done.stdout)
+    except NotCanonical as error:
+        raise InputRefused(f"ssh-keygen wrote a signature of an unknown form: {error}", file=path) from None
+
+
+def _signing_refused(path: Path, done: subprocess.CompletedProcess[bytes]) -> InputRefused:
+    message = done.stderr.decode("utf-8", "replace")
+    if "incorrect passphrase" in message:
+        return InputRefused(
+            "the signing key needs a passphrase and no agent holds it",
+            file=path,
+            next_step=f"load it with `ssh-add {path}` and run the same command again",
+        )
+    if "too open" in message:
+        return InputRefused(
+            "others may read the signing key, so ssh-keygen does not use it",
+            file=path,
+            next_step=f"chmod 600 {path}",
+        )
+    if "unknown option" in message:
+        return InputRefused(
+            "ssh-keygen is too old to sign files", next_step="install OpenSSH 8.2 or newer (package openssh-client)"
+        )
+    if path.suffix == ".pub":
+        return InputRefused(
+            "no agent holds the private half of the signing key",
+            file=path,
+            next_step=f"load it with `ssh-add`, or set {KEY_VARIABLE} to the private key",
+        )
+    return InputRefused(
+        "not an SSH private key that can sign",
+        file=path,
+        next_step=f"set {KEY_VARIABLE} to an OpenSSH private key (ssh-keygen -t ed25519 makes one)",
+        details=(_last_line(done),),
+    )
+
+
+def _ssh_keygen(*arguments: str, stdin: bytes) -> subprocess.CompletedProcess[bytes]:
+    """Run ssh-keygen without a terminal, so that it can never wait for a passphrase."""
+    program = shutil.which("ssh-keygen")
+    if program is None:
+        raise InputRefused(
+            "ssh-keygen is not installed: signatures can be neither made nor checked",
+            next_step="apt-get install openssh-client",
+        )
+    environment: dict[str, str] = {**os.environ, "LC_ALL": "C", "SSH_ASKPASS_REQUIRE": "never"}
+    command: Sequence[str] = (program, *arguments)
+    try:
+        return subprocess.run(
+            command,
+            input=stdin,
+            capture_output=True,
+            env=environment,
+            start_new_session=True,
+            timeout=_TIMEOUT_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise InputRefused(f"ssh-keygen did not answer within {_TIMEOUT_SECONDS} seconds") from None
+
+
+def _last_line(done: subprocess.CompletedProcess[bytes]) -> str:
+    lines = [line for line in done.stderr.decode("utf-8", "replace").splitlines() if line.strip()]
+    return lines[-1] if lines else f"ssh-keygen ended with status {done.returncode}"

@@ -1,0 +1,188 @@
+"""SSH signatures by the real ssh-keygen (M45, M53: who is trusted comes from outside)."""
+
+from __future__ import annotations
+
+import base64
+import os
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from runner.errors import InputRefused
+from runner.evidence.campaign import Campaign
+from runner.evidence.signing import Purpose, SigningKey, check_signature, known_key, sign, signing_key
+from runner.evidence.sshsig import NotCanonical, SshSignature, format_signature, parse_signature
+
+DATA = b"sha256 list\n"
+
+
+def make_key(folder: Path, *, name: str = "user", passphrase: str = "") -> Path:
+    path = folder / name
+    subprocess.run(
+        ["ssh-keygen", "-q", "-t", "ed25519", "-N", passphrase, "-C", name, "-f", str(path)], check=True, timeout=30
+    )
+    return path
+
+
+@pytest.fixture(scope="module")
+def key(tmp_path_factory: pytest.TempPathFactory) -> SigningKey:
+    return signing_key(Campaign(tmp_path_factory.mktemp("campaign")), {})
+
+
+@pytest.fixture(scope="module")
+def signature(key: SigningKey) -> bytes:
+    return sign(DATA, key, Purpose.NOTE)
+
+
+def test_the_local_key_is_called_a_test_key_and_is_private(key: SigningKey) -> None:
+    assert key.local_test
+    assert key.label.startswith("local test key SHA256:")
+    assert key.kind == "ssh-ed25519"
+    assert stat.S_IMODE(key.path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(key.path.parent.stat().st_mode) == 0o700
+    assert "local test key" in key.path.with_suffix(".pub").read_text(encoding="utf-8")
+
+
+def test_the_local_key_is_made_once(tmp_path: Path) -> None:
+    campaign = Campaign(tmp_path)
+    assert known_key(campaign, {}) is None
+    made = signing_key(campaign, {})
+    assert signing_key(campaign, {}) == known_key(campaign, {}) == made
+    assert sorted(path.name for path in campaign.keys_dir.iterdir()) == ["local-test-key", "local-test-key.pub"]
+
+
+def test_a_valid_signature_without_signers_names_nobody(signature: bytes, key: SigningKey) -> None:
+    check = check_signature(DATA, signature, Purpose.NOTE)
+    assert check.valid
+    assert check.signer is None
+    assert check.fingerprint == key.fingerprint
+    assert "not checked" in check.reason
+
+
+def test_signers_file_decides_who_is_trusted(tmp_path: Path, signature: bytes, key: SigningKey) -> None:
+    signers = tmp_path / "signers"
+    signers.write_text(f"buyer@example.org {key.public_key}\n", encoding="utf-8")
+    assert check_signature(DATA, signature, Purpose.NOTE, signers).signer == "buyer@example.org"
+
+    stranger = make_key(tmp_path).with_suffix(".pub").read_text(encoding="utf-8")
+    signers.write_text(f"buyer@example.org {stranger}", encoding="utf-8")
+    check = check_signature(DATA, signature, Purpose.NOTE, signers)
+    assert not check.valid
+    assert check.reason == "the signer is not in the signers file"
+
+
+def test_signers_file_may_allow_only_other_purposes(tmp_path: Path, signature: bytes, key: SigningKey) -> None:
+    signers = tmp_path / "signers"
+    signers.write_text(f'me namespaces="{Purpose.LOCK}" {key.public_key}\n', encoding="utf-8")
+    assert not check_signature(DATA, signature, Purpose.NOTE, signers).valid
+
+
+def test_an_empty_or_missing_signers_file_is_refused(tmp_path: Path, signature: bytes) -> None:
+    signers = tmp_path / "signers"
+    with pytest.raises(InputRefused, match="cannot be read"):
+        check_signature(DATA, signature, Purpose.NOTE, signers)
+    signers.write_text("# nobody\n", encoding="utf-8")
+    with pytest.raises(InputRefused, match="names nobody"):
+        check_signature(DATA, signature, Purpose.NOTE, signers)
+
+
+def test_a_signature_for_one_purpose_never_passes_for_another(signature: bytes) -> None:
+    check = check_signature(DATA, signature, Purpose.LOCK)
+    assert not check.valid
+    assert "another purpose" in check.reason
+
+
+def test_other_bytes_do_not_fit(signature: bytes) -> None:
+    assert not check_signature(DATA + b"\n", signature, Purpose.NOTE).valid
+
+
+def test_every_changed_byte_of_a_signature_file_is_found(signature: bytes) -> None:
+    """Container in canonical form: most changes need no cryptography to be seen."""
+    for position in range(len(signature)):
+        changed = bytearray(signature)
+        changed[position] ^= 0x01
+        assert not check_signature(DATA, bytes(changed), Purpose.NOTE).valid, position
+    for other in (signature[:-1], signature + b"\n", b"x" + signature, signature.replace(b"\n", b"\r\n")):
+        assert not check_signature(DATA, other, Purpose.NOTE).valid
+
+
+def test_the_reserved_field_that_ssh_keygen_ignores_is_checked(tmp_path: Path, signature: bytes) -> None:
+    """ssh-keygen accepts a filled reserved field; the canonical form does not."""
+    blob = base64.b64decode(b"".join(signature.splitlines()[1:-1]))
+    namespace = Purpose.NOTE.value.encode()
+    marker = namespace + b"\0\0\0\0"
+    assert marker in blob
+    text = base64.b64encode(blob.replace(marker, namespace + b"\0\0\0\x03abc"))
+    lines = b"\n".join(text[start : start + 70] for start in range(0, len(text), 70))
+    changed = b"-----BEGIN SSH SIGNATURE-----\n" + lines + b"\n-----END SSH SIGNATURE-----\n"
+    file = tmp_path / "changed.sig"
+    file.write_bytes(changed)
+    foreign = subprocess.run(
+        ["ssh-keygen", "-Y", "check-novalidate", "-n", Purpose.NOTE, "-s", str(file)],
+        input=DATA,
+        capture_output=True,
+        timeout=30,
+        check=False,
+    )
+    assert foreign.returncode == 0
+    assert not check_signature(DATA, changed, Purpose.NOTE).valid
+
+
+def test_format_is_the_inverse_of_parse(signature: bytes) -> None:
+    parsed = parse_signature(signature)
+    assert format_signature(parsed) == signature
+    assert parsed.namespace == Purpose.NOTE
+    with pytest.raises(NotCanonical):
+        parse_signature(format_signature(SshSignature(b"", "n", "sha512", b"")))
+
+
+def test_the_users_key_is_used_and_not_called_a_test_key(tmp_path: Path) -> None:
+    path = make_key(tmp_path)
+    key = signing_key(Campaign(tmp_path), {"SIGNING_KEY": str(path)})
+    assert not key.local_test
+    assert path.with_suffix(".pub").read_text(encoding="utf-8").startswith(key.public_key)
+    assert check_signature(DATA, sign(DATA, key, Purpose.LOCK), Purpose.LOCK).fingerprint == key.fingerprint
+    assert not (tmp_path / "protocol").exists()
+
+
+def test_a_key_that_cannot_sign_is_refused_with_its_reason(tmp_path: Path) -> None:
+    campaign = Campaign(tmp_path)
+
+    def refused(path: Path) -> InputRefused:
+        with pytest.raises(InputRefused) as caught:
+            signing_key(campaign, {"SIGNING_KEY": str(path)})
+        assert caught.value.file == str(path)
+        return caught.value
+
+    assert "does not exist" in refused(tmp_path / "missing").what
+    assert "not a file" in refused(tmp_path).what
+
+    garbage = tmp_path / "garbage"
+    garbage.write_text("not a key\n", encoding="utf-8")
+    garbage.chmod(0o600)
+    assert "not an SSH private key" in refused(garbage).what
+
+    locked = refused(make_key(tmp_path, name="locked", passphrase="secret"))
+    assert "needs a passphrase" in locked.what
+    assert "ssh-add" in str(locked.next_step)
+
+    open_key = make_key(tmp_path, name="open")
+    open_key.chmod(0o644)
+    # root reads everything, ssh-keygen refuses all the same
+    assert refused(open_key).next_step == f"chmod 600 {open_key}"
+
+    public_only = make_key(tmp_path, name="agent").with_suffix(".pub")
+    public_only.with_suffix("").unlink()
+    assert "agent" in refused(public_only).what
+    assert not (tmp_path / "protocol").exists()
+
+
+def test_without_ssh_keygen_the_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert os.environ["PATH"] == str(tmp_path)
+    with pytest.raises(InputRefused) as caught:
+        signing_key(Campaign(tmp_path), {})
+    assert "openssh-client" in str(caught.value.next_step)
+    assert not any((tmp_path / "protocol" / "keys").glob("local*"))
