@@ -184,6 +184,8 @@ class Task(Record):
     delivery: bool = Field(default=False, description="the deadline applies to the end of this task")
     lots: int = Field(default=1, ge=1)
     configuration: str | None = Field(default=None, description="variant id; only for this configuration")
+    corpus: SafeName | None = Field(default=None, description="measurement: whose duration; default: the deliverable")
+    passes: int = Field(default=1, ge=1, description="measurement: lasts this many largest accepted durations")
 
 
 class Expense(Record):
