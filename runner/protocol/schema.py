@@ -243,6 +243,7 @@ class LockedVariant(Record):
 
     id: SafeName
     series: str | None
+    also_in: tuple[SafeName, ...] = Field(default=(), description="further series that name the same settings")
     settings: Settings
     added_later: bool = False
 
