@@ -1,0 +1,279 @@
+"""Tables as text: CSV, TSV, JSON Lines and Parquet, one file or a folder, streamed row by row.
+
+Cells are handed on exactly as they stand in the file: nothing is trimmed, parsed as a number or
+taken for missing. `None` only stands for a JSON or Parquet null. A byte-order mark is ignored and
+noted. Line breaks inside quoted CSV fields are kept, and line numbers are those of the file.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, NoReturn
+
+from runner.corpus.columns import column_places
+from runner.errors import InputRefused, show_value
+
+Kind = Literal["csv", "jsonl", "parquet"]
+KINDS: dict[str, tuple[Kind, str]] = {
+    ".csv": ("csv", ","),
+    ".tsv": ("csv", "\t"),
+    ".jsonl": ("jsonl", ""),
+    ".ndjson": ("jsonl", ""),
+    ".parquet": ("parquet", ""),
+}
+_LARGEST_FIELD_CHARACTERS = 1 << 27  # an unclosed quote must not swallow the memory
+
+
+class Row(NamedTuple):
+    """Wanted cells of one record, and where it begins: file, line (Parquet: row, counted from 1)."""
+
+    file: Path
+    line: int
+    values: tuple[str | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CsvStyle:
+    """How a delimited file is written. `header`: its column names where the file has no header line."""
+
+    delimiter: str | None = None
+    quoted: bool = True
+    header: tuple[str, ...] | None = None
+    encoding: str = "utf-8"
+
+
+def table_files(path: Path) -> tuple[Path, ...]:
+    """The file itself, or the folder's table files by name; hidden files and other kinds are left out."""
+    if path.is_dir():
+        files = tuple(
+            sorted(
+                (item for item in path.rglob("*") if item.suffix.lower() in KINDS and item.is_file()
+                 and not any(part.startswith(".") for part in item.relative_to(path).parts)),
+                key=lambda item: item.relative_to(path).as_posix(),
+            )
+        )
+        if not files:
+            raise InputRefused(
+                "the folder holds no table", file=path, next_step=f"put files ending in {', '.join(KINDS)} there"
+            )
+        if len({KINDS[item.suffix.lower()][0] for item in files}) > 1:
+            names = ", ".join(show_value(item.name) for item in files[:5])
+            raise InputRefused(f"the folder mixes several kinds of tables: {names}", file=path)
+        return files
+    if not path.exists():
+        raise InputRefused("the file does not exist", file=path, next_step="check the path in the protocol or command")
+    if path.suffix.lower() not in KINDS:
+        raise InputRefused(
+            "the kind of table cannot be told from the file's name", file=path,
+            next_step=f"use a name ending in {', '.join(KINDS)}",
+        )
+    return (path,)
+
+
+def iter_table(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, tuple[str | None, ...]]]:
+    """Stream `(line, cells)` of a file or folder, cells in the order of `columns`."""
+    for row in iter_rows(path, columns):
+        yield row.line, row.values
+
+
+def iter_rows(
+    path: Path,
+    columns: Sequence[str],
+    *,
+    style: CsvStyle | None = None,
+    note: Callable[[str], None] = lambda text: None,
+) -> Iterator[Row]:
+    """Stream the wanted columns; `note` gets each remark, such as an ignored byte-order mark, once."""
+    said: set[str] = set()
+
+    def note_once(text: str) -> None:
+        if text not in said:
+            said.add(text)
+            note(text)
+
+    for file in table_files(path):
+        kind, delimiter = KINDS[file.suffix.lower()]
+        with _readable(file):
+            if kind == "csv":
+                yield from _csv_rows(file, columns, delimiter, style or CsvStyle(), note_once)
+            elif kind == "jsonl":
+                yield from _jsonl_rows(file, columns, note_once)
+            else:
+                from runner.corpus.parquet import parquet_rows
+
+                for line, values in parquet_rows(file, columns):
+                    yield Row(file, line, values)
+
+
+@contextmanager
+def _readable(file: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise InputRefused(f"cannot be read: {error.strerror or error}", file=file) from None
+
+
+# ---- CSV and TSV -----------------------------------------------------------------------------------
+
+
+def _csv_rows(
+    file: Path, columns: Sequence[str], delimiter: str, style: CsvStyle, note: Callable[[str], None]
+) -> Iterator[Row]:
+    csv.field_size_limit(_LARGEST_FIELD_CHARACTERS)
+    with file.open("rb") as raw:
+        _skip_mark(raw, file, style.encoding, note)
+        text = io.TextIOWrapper(raw, encoding=style.encoding, errors="strict", newline="")
+        reader = csv.reader(
+            text,
+            delimiter=style.delimiter or delimiter,
+            quoting=csv.QUOTE_MINIMAL if style.quoted else csv.QUOTE_NONE,
+            quotechar='"' if style.quoted else None,
+            strict=True,
+        )
+        records = _csv_records(reader, file, style)
+        header = style.header
+        if header is None:
+            first = next(records, None)
+            if first is None:
+                raise InputRefused("the file is empty", file=file, next_step="the first line must name the columns")
+            header = tuple(first[1])
+        places = column_places(header, columns, file)
+        width = len(header)
+        for line, cells in records:
+            if len(cells) != width:
+                raise InputRefused(
+                    f"the record has {len(cells)} fields, the header has {width}", file=file, line=line,
+                    next_step="quote fields that hold the separator, a quotation mark or a line break",
+                )
+            yield Row(file, line, tuple(cells[place] for place in places))
+
+
+def _csv_records(reader: Any, file: Path, style: CsvStyle) -> Iterator[tuple[int, list[str]]]:
+    """Records with the line they begin on. Empty lines may only stand at the end."""
+    empty_line: int | None = None
+    while True:
+        line = reader.line_num + 1
+        try:
+            cells = next(reader, None)
+        except csv.Error as error:
+            raise InputRefused(
+                f"not valid CSV: {error}", file=file, line=line,
+                next_step="double every quotation mark inside a quoted field",
+            ) from None
+        except UnicodeError:
+            raise _undecodable(file, style.encoding) from None
+        if cells is None:
+            return
+        if not cells:
+            empty_line = empty_line or line
+            continue
+        if empty_line is not None:
+            raise InputRefused("an empty line stands between records", file=file, line=empty_line)
+        yield line, cells
+
+
+def _skip_mark(raw: Any, file: Path, encoding: str, note: Callable[[str], None]) -> None:
+    start = raw.read(4)
+    if start.startswith(codecs.BOM_UTF8):
+        note("a byte-order mark was found at the start of the file and ignored")
+        raw.seek(len(codecs.BOM_UTF8))
+        return
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) and encoding == "utf-8":
+        raise InputRefused("the file is UTF-16, not UTF-8", file=file, next_step="save it again as UTF-8")
+    raw.seek(0)
+
+
+def _undecodable(file: Path, encoding: str) -> InputRefused:
+    """Find the line of the first byte that cannot be read (only called after it was met)."""
+    with file.open("rb") as stream:
+        for number, line in enumerate(stream, start=1):
+            try:
+                line.decode(encoding)
+            except UnicodeError as error:
+                byte = line[error.start] if isinstance(error, UnicodeDecodeError) else 0
+                column = error.start + 1 if isinstance(error, UnicodeDecodeError) else None
+                return InputRefused(
+                    f"not {encoding.upper()}: byte 0x{byte:02x} cannot be read", file=file, line=number, column=column,
+                    next_step="save the file as UTF-8",
+                )
+    return InputRefused(f"not {encoding.upper()}", file=file, next_step="save the file as UTF-8")
+
+
+# ---- JSON Lines ------------------------------------------------------------------------------------
+
+
+class _Literal(str):
+    """A JSON number exactly as written: `9007199254740993` and `1.0` stay what they are."""
+
+
+def _jsonl_rows(file: Path, columns: Sequence[str], note: Callable[[str], None]) -> Iterator[Row]:
+    empty_line: int | None = None
+    with file.open("rb") as raw:
+        _skip_mark(raw, file, "utf-8", note)
+        for line, data in enumerate(raw, start=1):
+            if not data.strip():
+                empty_line = empty_line or line
+                continue
+            if empty_line is not None:
+                raise InputRefused("an empty line stands between records", file=file, line=empty_line)
+            record = _json_object(data, file, line)
+            for name in columns:
+                if name not in record:
+                    found = ", ".join(show_value(key) for key in list(record)[:20])
+                    raise InputRefused(f"the key is missing; there are: {found}", file=file, line=line, column=name)
+            yield Row(file, line, tuple(_json_cell(record[name], file, line, name) for name in columns))
+
+
+def _json_object(data: bytes, file: Path, line: int) -> dict[str, Any]:
+    def refuse_constant(name: str) -> NoReturn:
+        raise InputRefused(f"{name} is not allowed in JSON", file=file, line=line)
+
+    def pairs_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) != len(pairs):
+            raise InputRefused("a key stands twice in one JSON object", file=file, line=line)
+        return found
+
+    try:
+        value = json.loads(
+            data.decode("utf-8"), parse_int=_Literal, parse_float=_Literal,
+            parse_constant=refuse_constant, object_pairs_hook=pairs_once,
+        )
+    except UnicodeDecodeError as error:
+        raise InputRefused(
+            f"not UTF-8: byte 0x{data[error.start]:02x} cannot be read", file=file, line=line, column=error.start + 1
+        ) from None
+    except json.JSONDecodeError as error:
+        raise InputRefused(f"not valid JSON: {error.msg}", file=file, line=line, column=error.colno) from None
+    except RecursionError:
+        raise InputRefused("JSON nested too deeply", file=file, line=line) from None
+    if not isinstance(value, dict):
+        raise InputRefused("each line must hold one JSON object", file=file, line=line)
+    return value
+
+
+def _json_cell(value: Any, file: Path, line: int, column: str) -> str | None:
+    if value is None:
+        return None
+    text = str(value) if isinstance(value, str) else _json_text(value)
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise InputRefused("half of a surrogate pair is no character", file=file, line=line, column=column)
+    return text
+
+
+def _json_text(value: Any) -> str:
+    """A nested value as JSON again, numbers as they were written."""
+    if isinstance(value, _Literal):
+        return str(value)
+    if isinstance(value, list):
+        return "[" + ",".join(_json_text(item) for item in value) + "]"
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{json.dumps(key)}:{_json_text(item)}" for key, item in value.items()) + "}"
+    return json.dumps(value, ensure_ascii=False)
