@@ -11,25 +11,41 @@ from runner.evidence.model import Count, DecimalText, Record, SafeName, Seconds,
 
 Outcome = Literal["chosen", "undecided"]
 Met = Literal["met", "not met", "not assessable", "not applicable"]
+ConstraintName = Literal[
+    "quality", "completeness", "settings", "enough passes", "memory", "window", "deadline", "price", "availability"
+]
+Unit = Literal["text", "count", "hours", "utc", "money"]
+
+
+class Reason(Record):
+    """A sentence as data: the note translates the template of `code` (`decide/sentences.py`) and fills in `values`."""
+
+    code: str
+    values: dict[str, str] = Field(default_factory=dict)
+    text: str = Field(description="the sentence in English")
+
+    def __str__(self) -> str:
+        return self.text
 
 
 class Summary(Record):
-    """Raw durations of one configuration on one corpus and what they show (M30). No percentiles."""
+    """Raw durations of one configuration on one corpus with one seed, and what they show (M30). No percentiles."""
 
     configuration_id: SafeName
     corpus_id: SafeName
+    seed: int
     raw_seconds: tuple[Seconds, ...] = Field(description="accepted passes, in schedule order")
     median_seconds: DecimalText | None
     minimum_seconds: DecimalText | None
     maximum_seconds: DecimalText | None
     range_seconds: DecimalText | None = Field(description="null for n < 2, with a reason")
-    range_reason: str | None = None
+    range_reason: Reason | None = None
     attempts: Count
     accepted: Count
     failures: Count
     not_counted: Count = Field(description="unavailable, unsupported, excluded, interrupted")
     documents: Count
-    documents_per_second: DecimalText | None
+    documents_per_second: DecimalText | None = Field(description="documents / median, 6 places")
     real_tokens: Count | None
     computed_tokens: Count | None
     truncated_documents: Count | None
@@ -40,30 +56,31 @@ class Summary(Record):
 
 
 class Constraint(Record):
-    """One condition of being admissible, with what was found and the limit."""
+    """One condition of being admissible, with what was found and the limit (both in `unit`)."""
 
-    name: Literal[
-        "quality", "completeness", "enough passes", "memory", "window", "deadline", "price", "availability", "settings"
-    ]
+    name: ConstraintName
     status: Met
     found: str | None
     limit: str | None
-    reason: str
+    unit: Unit = "text"
+    reason: Reason
 
 
 class PackageChoice(Record):
-    """The package that pays for a configuration's window."""
+    """The offer that pays for a configuration's window."""
 
     gpu: str
-    days: int
+    billing: Literal["package", "hourly"] = "package"
+    days: int | None = Field(description="null for an hourly offer")
     lots: int
     cards: int
+    unused_cards: Count = 0
     price_per_lot: DecimalText
     total: DecimalText
     currency: str
     slack_seconds: DecimalText
     may_be_cheaper: bool = False
-    reason: str
+    reason: Reason
 
 
 class WindowFacts(Record):
@@ -79,42 +96,79 @@ class WindowFacts(Record):
     deadline_slack_seconds: DecimalText
 
 
+class Outlook(Record):
+    """What a configuration needs and costs when every pass takes one end of its measured range."""
+
+    window: WindowFacts
+    package: PackageChoice | None
+    package_reason: Reason | None = None
+    unpriced_days: tuple[int, ...] = Field(
+        default=(), description="covering packages without a price that could be cheaper than the priced one"
+    )
+    constraints: tuple[Constraint, ...] = Field(description="window, deadline, price, availability")
+
+
+class Expense(Record):
+    """Other expense of a configuration (M39), listed apart."""
+
+    name: str
+    amount: DecimalText
+    currency: str
+    reason: str
+
+
 class BalanceRow(Record):
     """Everything the decision uses for one configuration (M42)."""
 
     configuration_id: SafeName
     gpu: str
     variant_id: SafeName
+    series: str | None = None
     added_later: bool
     settings: Settings
     stack_sha256: str | None
+    devices: tuple[str, ...] = Field(default=(), description="names of the devices found")
     measured: bool
     own_machine: bool
     summaries: tuple[Summary, ...]
     attempts: Count
     accepted: Count
     failures: Count
+    not_counted: Count = 0
     deliverables_accepted: tuple[SafeName, ...]
     window: WindowFacts | None
-    window_reason: str | None = None
+    window_reason: Reason | None = None
     package: PackageChoice | None
-    package_reason: str | None = None
+    package_reason: Reason | None = None
+    unpriced_days: tuple[int, ...] = ()
     committed_cost: DecimalText | None
-    committed_cost_reason: str | None = None
+    currency: str | None = None
+    committed_cost_reason: Reason | None = None
     cost_per_validated_corpus: DecimalText | None
-    cost_per_validated_corpus_reason: str | None = None
-    expenses: tuple[tuple[str, DecimalText, str, str], ...] = ()
+    cost_per_validated_corpus_reason: Reason | None = None
+    at_smallest: Outlook | None = Field(
+        default=None, description="the same with the smallest accepted durations; window to cost use the largest"
+    )
+    expenses: tuple[Expense, ...] = ()
     constraints: tuple[Constraint, ...]
     admissible: bool
-    first_failed: str | None
-    notes: tuple[str, ...] = ()
+    first_failed: ConstraintName | None
+    open_questions: tuple[Reason, ...] = Field(default=(), description="what remains uncertain about this one")
+    notes: tuple[Reason, ...] = ()
 
 
 class Excluded(Record):
     """A configuration that is not chosen, and why."""
 
     configuration_id: SafeName
-    reason: str
+    reason: Reason
+
+
+class LeftOut(Record):
+    """An attempt that no figure uses: another lock, or excluded for a documented reason."""
+
+    attempt_id: SafeName
+    reason: Reason
 
 
 class Decision(Record):
@@ -127,16 +181,18 @@ class Decision(Record):
     lock_sha256: str
     outcome: Outcome
     chosen: SafeName | None
+    tied: tuple[SafeName, ...] = Field(default=(), description="undecided between these, if there are some")
     basis: Literal["committed cost", "time on own machine", "none"]
-    reasons: tuple[str, ...]
-    rule: str = Field(description="the rule that decided, quoted")
+    reasons: tuple[Reason, ...]
+    rule: Reason = Field(description="the rule that decided, quoted")
     no_comparison: bool = False
     excluded: tuple[Excluded, ...]
     unmeasured: tuple[Excluded, ...]
-    uncertain: tuple[str, ...]
-    would_help: tuple[str, ...]
-    different_stacks: tuple[str, ...]
-    warnings: tuple[str, ...] = ()
+    uncertain: tuple[Reason, ...]
+    would_help: tuple[Reason, ...]
+    different_stacks: tuple[Reason, ...]
+    left_out: tuple[LeftOut, ...] = ()
+    warnings: tuple[Reason, ...] = ()
 
 
 class Balance(Record):
@@ -144,4 +200,10 @@ class Balance(Record):
 
     schema_version: Literal["balance/1"] = "balance/1"
     lock_sha256: str
+    deliverables: tuple[SafeName, ...] = ()
+    min_accepted: Count = 0
+    passes_planned: Count = 0
     rows: tuple[BalanceRow, ...]
+    stack_differences: tuple[Reason, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+    warnings: tuple[Reason, ...] = ()
