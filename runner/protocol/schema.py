@@ -235,6 +235,9 @@ class LockedCorpus(Record):
     labels_sha256: Sha256
     tuning: tuple[LockedFile, ...] = ()
     baseline: LockedFile | None = None
+    reference: LockedFile | None = Field(
+        default=None, description="ids, labels and groups as Parquet, without texts: what judging needs"
+    )
     seen_before: bool = False
 
 
@@ -259,7 +262,7 @@ class Judgement(Record):
     label_table: tuple[str, ...] = Field(description="model label by output index, mapped to corpus labels")
     max_length: int
     deliverables: tuple[SafeName, ...]
-    deadline: str
+    deadline: str = Field(description="as in the plan; a local time is followed by its zone in brackets")
 
 
 class Lock(Record):

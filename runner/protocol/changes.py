@@ -1,0 +1,85 @@
+"""What changed between two judgements, field by field: old value -> new value (M4, QU-08)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from runner.errors import show_value
+from runner.protocol.schema import Judgement
+
+_MISSING = object()
+
+
+@dataclass(frozen=True)
+class Change:
+    """One frozen field whose value is another now. Values are JSON text; None: not there."""
+
+    field: str
+    old: str | None
+    new: str | None
+
+    def __str__(self) -> str:
+        return f"{self.field}: {_shown(self.old)} -> {_shown(self.new)}"
+
+
+def judgement_changes(old: Judgement, new: Judgement) -> tuple[Change, ...]:
+    """Every differing field. Entries with an id or a path are compared by it, not by their position."""
+    before, after = old.as_json(), new.as_json()
+    for content in (before, after):
+        content.pop("protocol_sha256")  # follows from the fields
+    return tuple(_differences("", before, after))
+
+
+def content_changes(old: Any, new: Any) -> tuple[Change, ...]:
+    """The same for any two JSON values."""
+    return tuple(_differences("", old, new))
+
+
+def _differences(name: str, old: Any, new: Any) -> Iterator[Change]:
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in sorted(old.keys() | new.keys()):
+            shorter = key if not name or name == "protocol" else f"{name}.{key}"
+            yield from _differences(shorter, old.get(key, _MISSING), new.get(key, _MISSING))
+    elif isinstance(old, list) and isinstance(new, list):
+        yield from _list_differences(name, old, new)
+    elif old != new or type(old) is not type(new):
+        yield Change(name, _text(old), _text(new))
+
+
+def _list_differences(name: str, old: list[Any], new: list[Any]) -> Iterator[Change]:
+    key = next((key for key in ("id", "path", "name") if _all_have(old + new, key)), None)
+    if key is None:
+        if all(not isinstance(item, dict | list) for item in old + new):
+            if old != new:
+                yield Change(name, _text(old), _text(new))
+            return
+        for index in range(max(len(old), len(new))):
+            before = old[index] if index < len(old) else _MISSING
+            after = new[index] if index < len(new) else _MISSING
+            yield from _differences(f"{name}[{index + 1}]", before, after)
+        return
+    before, after = ({item[key]: item for item in items} for items in (old, new))
+    for identity in [*before, *(extra for extra in after if extra not in before)]:
+        yield from _differences(f"{name}[{identity}]", before.get(identity, _MISSING), after.get(identity, _MISSING))
+    if before.keys() == after.keys() and list(before) != list(after):
+        yield Change(f"order of {name}", _text(list(before)), _text(list(after)))
+
+
+def _all_have(items: list[Any], key: str) -> bool:
+    values = [item.get(key) for item in items if isinstance(item, dict)]
+    return bool(items) and len(values) == len(items) and all(isinstance(value, str) for value in values)
+
+
+def _text(value: Any) -> str | None:
+    if value is _MISSING:
+        return None
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
+
+
+def _shown(value: str | None) -> str:
+    if value is None:
+        return "(not there)"
+    return value if value.replace(".", "", 1).isdigit() else show_value(value)

@@ -1,0 +1,153 @@
+"""Exact identity of predictions: the ids as a multiset, code point by code point (M7, M28)."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from runner.corpus.identity import trimmed, without_case
+from runner.errors import show_value
+from runner.evidence.verdict import IdCounts
+from runner.protocol.predictions import Predictions
+
+Integers = npt.NDArray[np.int64]
+_LISTED = 20
+_COMPARED_FOR_HINTS = 100_000
+_FLOAT_LIKE = re.compile(r"[+-]?([0-9]+\.[0-9]*|[0-9]*\.?[0-9]+[eE][+-]?[0-9]+|nan|inf|NaN|Infinity)")
+
+
+@dataclass(frozen=True)
+class IdMatch:
+    """`positions[row]` is the document's place in the corpus, -1 for an unexpected id; shape (rows,)."""
+
+    counts: IdCounts
+    positions: Integers
+
+    def in_corpus_order(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
+        """Values of the rows, put in the order of the corpus. Only for an exact match."""
+        ordered = np.empty_like(values)
+        ordered[self.positions] = values
+        return ordered
+
+
+def match_ids(expected: pa.ChunkedArray, predictions: Predictions) -> IdMatch:
+    """Compare the ids of a prediction file with the expected ones (distinct, in corpus order)."""
+    observed = predictions.ids
+    if len(observed) == len(expected) and _as_plain_text(observed).equals(_as_plain_text(expected)):
+        counts = IdCounts(
+            expected_ids=len(expected), observed_ids=len(observed), ids_match=True, missing=0, duplicate=0, unexpected=0
+        )
+        return IdMatch(counts, np.arange(len(expected), dtype=np.int64))
+    positions = _positions(expected, observed)
+    seen = np.bincount(positions[positions >= 0], minlength=len(expected))
+    missing = np.flatnonzero(seen == 0)
+    strangers = _rows_by_id(predictions, np.flatnonzero(positions < 0))
+    doubled = np.flatnonzero(seen > 1)
+    rows_of = _rows_by_position(positions, doubled)
+    twice = [(expected[place].as_py(), rows_of[place]) for place in doubled.tolist()]
+    twice += [(name, rows) for name, rows in strangers.items() if len(rows) > 1]
+    missing_ids = [expected[place].as_py() for place in missing[:_COMPARED_FOR_HINTS].tolist()]
+    counts = IdCounts(
+        expected_ids=len(expected),
+        observed_ids=len(observed),
+        ids_match=not (len(missing) or len(strangers) or len(twice)),
+        missing=len(missing),
+        duplicate=len(twice),
+        unexpected=len(strangers),
+        missing_listed=tuple(missing_ids[:_LISTED]),
+        duplicate_listed=tuple(_with_lines(name, rows, predictions) for name, rows in twice[:_LISTED]),
+        unexpected_listed=tuple(list(strangers)[:_LISTED]),
+        listed_most=_LISTED,
+        hints=_hints(missing_ids, list(strangers)[:_COMPARED_FOR_HINTS]),
+    )
+    return IdMatch(counts, positions)
+
+
+def describe(counts: IdCounts) -> str:
+    """One sentence with the three counts, as verdicts and messages say it."""
+    return f"missing {counts.missing}, duplicate {counts.duplicate}, unexpected {counts.unexpected}"
+
+
+def details(counts: IdCounts) -> tuple[str, ...]:
+    """The listed ids of each kind, and hints, one line each."""
+    lines = []
+    for kind, total, listed in (
+        ("missing", counts.missing, tuple(show_value(name) for name in counts.missing_listed)),
+        ("duplicate", counts.duplicate, counts.duplicate_listed),
+        ("unexpected", counts.unexpected, tuple(show_value(name) for name in counts.unexpected_listed)),
+    ):
+        if total:
+            more = f" and {total - len(listed)} more" if total > len(listed) else ""
+            lines.append(f"{kind} {total}: {', '.join(listed)}{more}")
+    return (*lines, *(f"hint: {hint}" for hint in counts.hints))
+
+
+def _as_plain_text(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    return values if pa.types.is_large_string(values.type) else values.cast(pa.large_string())
+
+
+def _positions(expected: pa.ChunkedArray, observed: pa.ChunkedArray) -> Integers:
+    known = _as_plain_text(expected).combine_chunks()
+    parts = [
+        pc.fill_null(pc.index_in(chunk, value_set=known), -1).to_numpy(zero_copy_only=False)
+        for chunk in _as_plain_text(observed).chunks
+    ]
+    return np.concatenate(parts).astype(np.int64) if parts else np.empty(0, dtype=np.int64)
+
+
+def _rows_by_id(predictions: Predictions, rows: Integers) -> dict[str, list[int]]:
+    """Rows of the unexpected ids, in file order; a null id is called `(null)`."""
+    found: dict[str, list[int]] = {}
+    for row, name in zip(rows.tolist(), predictions.ids.take(pa.array(rows)).to_pylist(), strict=True):
+        found.setdefault("(null)" if name is None else name, []).append(row)
+    return found
+
+
+def _rows_by_position(positions: Integers, doubled: Integers) -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {place: [] for place in doubled.tolist()}
+    for row in np.flatnonzero(np.isin(positions, doubled)).tolist():
+        found[int(positions[row])].append(row)
+    return found
+
+
+def _with_lines(name: str, rows: Sequence[int], predictions: Predictions) -> str:
+    lines = [str(predictions.line(row)) for row in rows[:_LISTED]]
+    word = "rows" if predictions.lines is None else "lines"
+    return f"{show_value(name)} ({word} {', '.join(lines[:-1])} and {lines[-1]})"
+
+
+def _hints(missing: Sequence[str], unexpected: Sequence[str]) -> tuple[str, ...]:
+    """What probably happened on the way, in words; never a reason to match anyway."""
+    if not unexpected:
+        return ()
+    checks: tuple[tuple[str, Callable[[str], str]], ...] = (
+        ("equal after Unicode normalisation (NFC): {pairs}; the ids were written in another form", _nfc),
+        ("leading zeros lost? {pairs}", _without_zeros),
+        ("blanks at the ends added or lost? {pairs}", trimmed),
+        ("equal except for letter case: {pairs}", without_case),
+    )
+    found = []
+    for text, key in checks:
+        by_key = {key(name): name for name in missing}
+        pairs = [(by_key[key(name)], name) for name in unexpected if key(name) in by_key]
+        if pairs:
+            shown = ", ".join(f"{show_value(old)} / {show_value(new)}" for old, new in pairs[:3])
+            found.append(text.format(pairs=shown + (f" and {len(pairs) - 3} more" if len(pairs) > 3 else "")))
+    if any(_FLOAT_LIKE.fullmatch(name) for name in unexpected) and not any(map(_FLOAT_LIKE.fullmatch, missing)):
+        found.append("ids look like floating-point numbers; keep them as text")
+    return tuple(found)
+
+
+def _nfc(name: str) -> str:
+    return unicodedata.normalize("NFC", name)
+
+
+def _without_zeros(name: str) -> str:
+    return name.lstrip("0") or "0"

@@ -1,0 +1,217 @@
+"""The judgement of a campaign as its files are now: everything that a freeze fixes, with fingerprints (M3)."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from runner.corpus.overlap import find_overlap, refuse_overlap
+from runner.corpus.read import Corpus, read_corpus
+from runner.corpus.table import table_files
+from runner.errors import InputRefused, show_value
+from runner.evidence.campaign import Campaign
+from runner.evidence.canonical import content_sha256, load_json_file, records_sha256, sha256_file
+from runner.protocol.labels import LabelTable, label_table
+from runner.protocol.lengths import effective_max_length
+from runner.protocol.modelfiles import ModelFolder, resolve_model
+from runner.protocol.schema import CorpusFiles, Judgement, LockedCorpus, LockedFile, Plan, Protocol
+
+
+@dataclass(frozen=True)
+class Collected:
+    """A judgement, the corpora that it was made of, and what is worth saying about them."""
+
+    judgement: Judgement
+    corpora: dict[str, Corpus]
+    warnings: tuple[str, ...]
+
+
+def protocol_content(protocol: Protocol) -> dict[str, Any]:
+    """The frozen part of the protocol: all of it but series and variants, which may be appended to."""
+    content = protocol.as_json()
+    del content["series"], content["variant"]
+    return content
+
+
+def frozen_deadline(plan: Plan) -> str:
+    """The deadline as one text: a local time is followed by its zone, so that a changed zone is seen."""
+    has_offset = plan.deadline.endswith("Z") or "+" in plan.deadline or plan.deadline.count("-") > 2
+    return plan.deadline if has_offset else f"{plan.deadline}[{plan.zone}]"
+
+
+def reference_path(campaign: Campaign, corpus_id: str) -> Path:
+    return campaign.protocol_dir / "reference" / f"{corpus_id}.parquet"
+
+
+def baseline_path(campaign: Campaign, protocol: Protocol, corpus_id: str) -> Path:
+    """Where the reference predictions are: made by `runner baseline`, or given by the protocol."""
+    if protocol.baseline.file is None:
+        return campaign.baseline_dir / f"{corpus_id}.parquet"
+    given = campaign.protocol_dir / protocol.baseline.file
+    if given.is_dir():
+        found = [file for file in table_files(given) if file.stem == corpus_id]
+        return found[0] if found else given / f"{corpus_id}.parquet"
+    if len(protocol.corpus) > 1:
+        raise InputRefused(
+            "baseline.file must be a folder with one file per corpus, named <corpus id>.parquet (or .csv, .jsonl)",
+            file=campaign.protocol, value=protocol.baseline.file,
+        )
+    return given
+
+
+def collect(campaign: Campaign, protocol: Protocol, plan: Plan, references: Path) -> Collected:
+    """Read everything, check that it fits together, take fingerprints.
+
+    Parquet references are written into the folder `references`; the caller moves them into place.
+    Refused: overlap of tuning and final, labels that the model has not, missing baseline, empty
+    subgroups, deliverables that are no corpora, unsafe or incomplete model folders.
+    """
+    _check_deliverables(campaign, protocol, plan)
+    folder = resolve_model(protocol.model, campaign.protocol_dir)
+    corpora = {files.id: read_final(campaign, files) for files in protocol.corpus}
+    table = _table(protocol, folder, corpora.values())
+    max_length = effective_max_length(folder.path, protocol.model.max_length)
+    locked, warnings = [], []
+    for files in protocol.corpus:
+        corpus = corpora[files.id]
+        _check_tuning(campaign, files, corpus)
+        _check_subgroups(campaign, protocol, files, corpus)
+        locked.append(_locked(campaign, protocol, files, corpus, table, references))
+        warnings += [f"corpus {files.id}: {text}" for text in corpus.warnings]
+        if files.seen_before:
+            warnings.append(f"corpus {files.id} was seen before: the note will say so")
+    content = protocol_content(protocol)
+    judgement = Judgement(
+        protocol=content,
+        protocol_sha256=content_sha256(content),
+        corpora=tuple(locked),
+        model_files=folder.files,
+        model_revision=folder.revision,
+        label_table=table.labels,
+        max_length=max_length,
+        deliverables=plan.deliverables,
+        deadline=frozen_deadline(plan),
+    )
+    return Collected(judgement, corpora, tuple(warnings))
+
+
+def read_final(campaign: Campaign, files: CorpusFiles) -> Corpus:
+    """The final split of a corpus as the protocol describes it."""
+    return _read(campaign, files, files.final)
+
+
+def _read(campaign: Campaign, files: CorpusFiles, name: str) -> Corpus:
+    return read_corpus(
+        campaign.protocol_dir / name,
+        id_column=files.id_column,
+        text_column=files.text_column,
+        label_column=files.label_column,
+        group_columns=files.group_columns,
+        allow_case_twins=files.allow_case_twins,
+        allow_empty_texts=files.allow_empty_texts,
+    )
+
+
+def locked_files(campaign: Campaign, name: str) -> tuple[LockedFile, ...]:
+    """Fingerprints of one file, or of every table in a folder; `name` is relative to `protocol/`."""
+    return tuple(_locked_file(campaign, file) for file in table_files(campaign.protocol_dir / name))
+
+
+def _locked_file(campaign: Campaign, file: Path, *, named: Path | None = None) -> LockedFile:
+    path = (named or file).relative_to(campaign.root).as_posix()
+    return LockedFile(path=path, sha256=sha256_file(file), bytes=file.stat().st_size)
+
+
+def _locked(
+    campaign: Campaign, protocol: Protocol, files: CorpusFiles, corpus: Corpus, table: LabelTable, references: Path
+) -> LockedCorpus:
+    from runner.protocol.reference import write_reference
+
+    reference = references / f"{files.id}.parquet"
+    write_reference(corpus, reference)
+    return LockedCorpus(
+        id=files.id,
+        documents=len(corpus.documents),
+        final=locked_files(campaign, files.final),
+        records_sha256=corpus.records_sha256,
+        ids_sha256=records_sha256((document.id,) for document in corpus.documents),
+        labels_sha256=records_sha256((document.id, document.label or "") for document in corpus.documents),
+        tuning=locked_files(campaign, files.tuning) if files.tuning else (),
+        baseline=_baseline(campaign, protocol, files.id, reference, corpus, table),
+        reference=_locked_file(campaign, reference, named=reference_path(campaign, files.id)),
+        seen_before=files.seen_before,
+    )
+
+
+def _baseline(
+    campaign: Campaign, protocol: Protocol, corpus_id: str, reference: Path, corpus: Corpus, table: LabelTable
+) -> LockedFile:
+    from runner.protocol.predictions import read_predictions
+    from runner.protocol.reference import checked_baseline, reference_of
+
+    path = baseline_path(campaign, protocol, corpus_id)
+    if not path.is_file():
+        raise InputRefused(
+            f"the baseline of corpus '{corpus_id}' is missing: reference predictions come before the freeze",
+            file=path,
+            next_step="runner baseline (untimed), or name a prediction file as baseline.file in the protocol",
+        )
+    predictions = read_predictions(path)
+    checked_baseline(predictions, reference_of(reference, corpus_id, table, protocol.model))
+    rows = zip(predictions.ids.to_pylist(), predictions.labels.to_pylist(), strict=True)
+    return _locked_file(campaign, path).model_copy(update={"records_sha256": records_sha256(rows)})
+
+
+def _table(protocol: Protocol, folder: ModelFolder, corpora: Iterable[Corpus]) -> LabelTable:
+    config_file = folder.path / "config.json"
+    labels = {document.label or "" for corpus in corpora for document in corpus.documents}
+    return label_table(load_json_file(config_file), protocol.model, labels, file=config_file)
+
+
+def _check_deliverables(campaign: Campaign, protocol: Protocol, plan: Plan) -> None:
+    known = [corpus.id for corpus in protocol.corpus]
+    for name in plan.deliverables:
+        if name not in known:
+            raise InputRefused(
+                f"the deliverable {show_value(name)} is no corpus of the protocol; there are {', '.join(known)}",
+                file=campaign.plan, column="deliverables", value=name,
+                next_step="name corpus ids as deliverables in protocol/plan.toml",
+            )
+
+
+def _check_tuning(campaign: Campaign, files: CorpusFiles, final: Corpus) -> None:
+    if files.tuning is None:
+        return
+    tuning = _read(campaign, files, files.tuning)
+    refuse_overlap(find_overlap(tuning.documents, final.documents), file=tuning.path)
+
+
+def _check_subgroups(campaign: Campaign, protocol: Protocol, files: CorpusFiles, corpus: Corpus) -> None:
+    for group in protocol.quality.subgroup:
+        place = files.group_columns.index(group.column)
+        if not any(document.groups[place] == group.value for document in corpus.documents):
+            values = sorted({document.groups[place] for document in corpus.documents})
+            raise InputRefused(
+                f"the planned subgroup {group.column}={show_value(group.value)} has no document in corpus '{files.id}'",
+                file=campaign.protocol, column="quality.subgroup", value=group.value,
+                details=(f"values there: {', '.join(show_value(value) for value in values[:20])}",),
+                next_step="correct the value, or leave the subgroup out before the freeze",
+            )
+
+
+def staging_folder(campaign: Campaign) -> Iterator[Path]:
+    """A temporary folder on the campaign's own file system, so that files can be renamed into place."""
+    with tempfile.TemporaryDirectory(prefix=".freeze-", dir=campaign.protocol_dir) as name:
+        yield Path(name)
+
+
+def move_into_place(source: Path, target: Path) -> None:
+    """Durably: the bytes are on disk before the name is."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with source.open("rb") as stream:
+        os.fsync(stream.fileno())
+    source.replace(target)

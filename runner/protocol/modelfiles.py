@@ -1,0 +1,165 @@
+"""The model's files: found, checked for code and pickles, hashed one by one (M8, MO-12, MO-19)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from runner.errors import InputRefused, show_value
+from runner.evidence.campaign import Campaign
+from runner.evidence.canonical import load_json_file, sha256_file
+from runner.protocol.schema import Lock, LockedFile, Model
+
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_HUB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?")
+_PICKLES = {".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib", ".msgpack", ".h5", ".npy", ".npz"}
+_OTHER_FRAMEWORKS = ("*.h5", "*.msgpack", "*.ot", "*.onnx", "*.tflite", "*.gguf", "onnx/*", "openvino/*", "coreml/*")
+
+
+@dataclass(frozen=True)
+class ModelFolder:
+    """Folder to load from, the files that count, and for a hub model its commit."""
+
+    path: Path
+    files: tuple[LockedFile, ...]
+    revision: str | None
+
+
+def resolve_model(model: Model, protocol_dir: Path, *, revision: str | None = None) -> ModelFolder:
+    """Find the model and hash its files. `revision`: the commit of a lock, else the protocol's.
+
+    Refused before anything is loaded: custom code or pickled weights that the protocol does not allow.
+    """
+    folder, commit = _locate(model, protocol_dir, revision)
+    if not (folder / "config.json").is_file():
+        raise InputRefused("the model folder has no config.json", file=folder)
+    _refuse_custom_code(folder, model)
+    return ModelFolder(folder, _hashed(folder, model), commit)
+
+
+def check_model(campaign: Campaign, lock: Lock) -> Path:
+    """The folder to load from, if every file is as it was at the freeze (MO-19)."""
+    model = Model.from_json(lock.judgement.protocol["model"])
+    found = resolve_model(model, campaign.protocol_dir, revision=lock.judgement.model_revision)
+    now = {file.path: file.sha256 for file in found.files}
+    frozen = {file.path: file.sha256 for file in lock.judgement.model_files}
+    changed = sorted(name for name in now.keys() | frozen.keys() if now.get(name) != frozen.get(name))
+    if changed:
+        equal = sorted(now.keys() & frozen.keys() - set(changed))
+        raise InputRefused(
+            "the model is not the frozen one",
+            file=found.path,
+            details=(
+                *(f"{name}: {_what_happened(name, now, frozen)}" for name in changed),
+                f"as frozen: {', '.join(equal) or 'no file'}",
+            ),
+            next_step="put the frozen files back; another model needs a new protocol revision (runner protocol revise)",
+        )
+    return found.path
+
+
+def _what_happened(name: str, now: dict[str, str], frozen: dict[str, str]) -> str:
+    if name not in now:
+        return "missing"
+    if name not in frozen:
+        return "added since the freeze"
+    return f"changed (sha256 {frozen[name][:12]} -> {now[name][:12]})"
+
+
+def _locate(model: Model, protocol_dir: Path, revision: str | None) -> tuple[Path, str | None]:
+    source = Path(model.source)
+    local = source if source.is_absolute() else protocol_dir / source
+    if local.is_dir():
+        return local, None
+    if source.is_absolute() or model.source.startswith((".", "~")) or not _HUB_ID.fullmatch(model.source):
+        raise InputRefused("the model folder does not exist", file=local, next_step="set source under [model]")
+    wanted = revision or model.revision
+    if wanted is None:
+        raise InputRefused(
+            f"{show_value(model.source)} is no folder below {protocol_dir}, and as a hub id it needs a revision",
+            next_step='set revision = "<commit>" under [model], or put the folder there',
+        )
+    return _from_hub(model.source, wanted, pickles=model.allow_pickle)
+
+
+def _from_hub(name: str, revision: str, *, pickles: bool) -> tuple[Path, str]:
+    """Download (or find in the cache) one commit; a moving name is resolved to its commit first."""
+    try:
+        import huggingface_hub as hub
+    except ImportError:
+        raise InputRefused(
+            "a model from the hub needs the package huggingface_hub",
+            next_step="pip install 'gpu-decision-note[measure]', or name a local folder",
+        ) from None
+    commit: str | None = revision
+    if not _COMMIT.fullmatch(revision):
+        commit = _asked(lambda: hub.model_info(name, revision=revision).sha, name)
+    if commit is None:
+        raise InputRefused(f"the hub names no commit for {show_value(name)} at {show_value(revision)}")
+    ignored = [*_OTHER_FRAMEWORKS, *([] if pickles else [f"*{suffix}" for suffix in sorted(_PICKLES)])]
+    try:
+        # What is already here needs no network, and a commit never changes.
+        folder = hub.snapshot_download(name, revision=commit, ignore_patterns=ignored, local_files_only=True)
+    except Exception:
+        folder = _asked(lambda: hub.snapshot_download(name, revision=commit, ignore_patterns=ignored), name)
+    return Path(folder), commit
+
+
+def _asked(question: Callable[[], Any], name: str) -> Any:
+    """The hub's answer; whatever goes wrong on the way is one message."""
+    try:
+        return question()
+    except Exception as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise InputRefused(
+            f"the model {show_value(name)} could not be had from the hub: {reason}",
+            next_step="check name, revision and network, or download it elsewhere and name the local folder",
+        ) from None
+
+
+def _refuse_custom_code(folder: Path, model: Model) -> None:
+    """A config with `auto_map` makes loaders run the folder's Python files."""
+    if model.allow_custom_code:
+        return
+    asking = []
+    for file in sorted(folder.glob("*.json")):
+        if file.name not in ("config.json", "tokenizer_config.json"):
+            continue
+        content = load_json_file(file)
+        if isinstance(content, dict) and content.get("auto_map"):
+            asking.append(file.name)
+    if asking:
+        code = sorted(file.relative_to(folder).as_posix() for file in folder.rglob("*.py"))
+        raise InputRefused(
+            f"the model wants its own Python code to be run: auto_map in {', '.join(asking)}",
+            file=folder,
+            details=tuple(code) or ("the code lies in another repository",),
+            next_step="read that code; then set allow_custom_code = true under [model] (every .py file is then hashed)",
+        )
+
+
+def _hashed(folder: Path, model: Model) -> tuple[LockedFile, ...]:
+    """All files that a loader may use, by name; pickles only where allowed."""
+    files = sorted(
+        (file.relative_to(folder).as_posix(), file)
+        for file in folder.rglob("*")
+        if file.is_file() and not any(part.startswith((".", "__pycache__")) for part in file.relative_to(folder).parts)
+    )
+    safe = [name for name, _ in files if name.endswith(".safetensors")]
+    pickles = [name for name, file in files if file.suffix.lower() in _PICKLES]
+    if not safe and not pickles:
+        raise InputRefused("the model folder has no weights", file=folder, next_step="put model.safetensors there")
+    if not safe and not model.allow_pickle:
+        raise InputRefused(
+            "the weights are pickled: loading them could run any code",
+            file=folder,
+            details=tuple(pickles),
+            next_step="convert them to safetensors, or set allow_pickle = true under [model] if you trust their source",
+        )
+    counted = [(name, file) for name, file in files if model.allow_pickle or name not in pickles]
+    return tuple(
+        LockedFile(path=name, sha256=sha256_file(file), bytes=file.stat().st_size) for name, file in counted
+    )

@@ -1,0 +1,197 @@
+"""Predictions as a table: id, label, score, read from Parquet, CSV or JSON Lines without touching a value.
+
+Used for the baseline at the freeze and for every judged attempt. Columns are Arrow arrays, so that
+ten million rows stay small; line numbers are those of the file (Parquet: row from 1).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from runner.corpus.read import iter_table
+from runner.errors import InputRefused, show_value
+from runner.evidence.canonical import sha256_file
+
+Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+_LISTED = 20
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """One prediction file. `score` is NaN where the file has none; `has_score`: the column exists."""
+
+    path: Path
+    sha256: str
+    ids: pa.ChunkedArray
+    labels: pa.ChunkedArray
+    score: Floats | None
+    scores_finite: bool
+    lines: Integers | None
+    faults: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def line(self, row: int) -> int:
+        """Line in the file; for Parquet the row, from 1."""
+        return row + 1 if self.lines is None else int(self.lines[row])
+
+
+def read_predictions(path: Path) -> Predictions:
+    """Read a prediction file; columns id and label are needed, score is optional.
+
+    Unreadable files, missing columns and ids kept as floating-point numbers are refused.
+    """
+    if path.suffix.lower() == ".parquet":
+        return _read_parquet(path)
+    return _read_text(path)
+
+
+def _read_parquet(path: Path) -> Predictions:
+    try:
+        schema = pq.read_schema(path)
+        for column in ("id", "label"):
+            if column not in schema.names:
+                raise InputRefused("the prediction file lacks a column", file=path, column=column)
+        columns = [name for name in ("id", "label", "score", "scores") if name in schema.names]
+        table = pq.read_table(path, columns=columns, read_dictionary=["label"], memory_map=True)
+    except OSError as error:
+        raise InputRefused(f"the prediction file cannot be read: {error.strerror or error}", file=path) from None
+    except pa.ArrowException as error:
+        raise InputRefused(f"not a Parquet file: {str(error).splitlines()[0]}", file=path) from None
+    if pa.types.is_floating(schema.field("id").type):
+        raise InputRefused("ids look like floating-point numbers; keep them as text", file=path, column="id")
+    score = _as_floats(table["score"], path) if "score" in columns else None
+    finite = _all_finite(table["scores"]) if "scores" in columns else True
+    return Predictions(
+        path, sha256_file(path), _as_text(table["id"]), _as_text(table["label"]), score, finite, None, ()
+    )
+
+
+def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Text stays, dictionaries of text stay, whole numbers become their digits."""
+    value_type = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if pa.types.is_string(value_type) or pa.types.is_large_string(value_type):
+        return column
+    return column.cast(pa.string())
+
+
+def _as_floats(column: pa.ChunkedArray, path: Path) -> Floats:
+    if not (pa.types.is_floating(column.type) or pa.types.is_integer(column.type)):
+        raise InputRefused("the scores are not numbers", file=path, column="score")
+    values: Floats = column.cast(pa.float64()).to_numpy()
+    return values
+
+
+def _all_finite(column: pa.ChunkedArray) -> bool:
+    """Every score of every class is finite; a list column is looked at chunk by chunk."""
+    return all(
+        bool(np.isfinite(chunk.flatten().to_numpy(zero_copy_only=False).astype(np.float64)).all())
+        for chunk in column.chunks
+        if pa.types.is_list(chunk.type) or pa.types.is_large_list(chunk.type)
+    )
+
+
+def _read_text(path: Path) -> Predictions:
+    has_score = _has_column(path, "score")
+    columns = ("id", "label", "score") if has_score else ("id", "label")
+    ids: list[str | None] = []
+    labels: list[str | None] = []
+    scores: list[float] = []
+    lines: list[int] = []
+    faults: list[str] = []
+    for line, cells in iter_table(path, columns):
+        ids.append(cells[0])
+        labels.append(cells[1])
+        lines.append(line)
+        if has_score:
+            scores.append(_number(cells[2], line, faults))
+    return Predictions(
+        path,
+        sha256_file(path),
+        pa.chunked_array([pa.array(ids, pa.string())]),
+        pa.chunked_array([pa.array(labels, pa.string())]),
+        np.array(scores) if has_score else None,
+        True,
+        np.array(lines, dtype=np.int64),
+        tuple(faults),
+    )
+
+
+def _has_column(path: Path, name: str) -> bool:
+    try:
+        next(iter_table(path, (name,)), None)
+    except InputRefused as error:
+        if error.column == name:
+            return False
+        raise
+    return True
+
+
+def _number(text: str | None, line: int, faults: list[str]) -> float:
+    """A score as Python reads floats; an empty cell or another text is a fault of the file."""
+    try:
+        return float(text or "")
+    except ValueError:
+        if len(faults) < _LISTED:
+            faults.append(f"line {line}: score {show_value(text or '')} is not a number")
+        return math.nan
+
+
+def label_codes(labels: pa.ChunkedArray, table: tuple[str, ...]) -> Integers:
+    """Index of every label in the table, -1 where it is none of them. Shape (rows,)."""
+    known = pa.array(table, pa.string())
+    parts = []
+    for chunk in labels.chunks:
+        if pa.types.is_dictionary(chunk.type):
+            of_entry = _index_in(chunk.dictionary, known)
+            entries = pc.fill_null(chunk.indices, -1).to_numpy(zero_copy_only=False)
+            codes = np.append(of_entry, -1)[entries]
+        else:
+            codes = _index_in(chunk, known)
+        parts.append(codes)
+    return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
+
+
+def _index_in(values: Any, known: pa.Array) -> Integers:
+    found = pc.index_in(values.cast(pa.string()), value_set=known)
+    codes: Integers = pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return codes
+
+
+def label_faults(predictions: Predictions, codes: Integers, table: tuple[str, ...]) -> tuple[str, ...]:
+    """Labels outside the table, by line and quoted: nothing is trimmed or folded (QU-04)."""
+    names = ", ".join(table)
+    rows = np.flatnonzero(codes < 0)
+    listed = [
+        f"line {predictions.line(row)}: label {show_value(predictions.labels[row].as_py() or '')} not in {{{names}}}"
+        for row in rows[:_LISTED].tolist()
+    ]
+    return (*listed, f"and {len(rows) - _LISTED} more") if len(rows) > _LISTED else tuple(listed)
+
+
+def score_faults(predictions: Predictions) -> tuple[str, ...]:
+    """Scores that are no numbers, not finite, or outside 0 to 1, by line."""
+    if predictions.faults:
+        return predictions.faults
+    found = [] if predictions.scores_finite else ["the column scores holds values that are not finite"]
+    if predictions.score is None:
+        return tuple(found)
+    rows = np.flatnonzero(~((predictions.score >= 0) & (predictions.score <= 1)))
+    for row in rows[:_LISTED].tolist():
+        value = float(predictions.score[row])
+        what = "outside 0…1" if math.isfinite(value) else "not finite"
+        found.append(f"line {predictions.line(row)}: score {value} {what}")
+    if len(rows) > _LISTED:
+        found.append(f"and {len(rows) - _LISTED} more")
+    return tuple(found)

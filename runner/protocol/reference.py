@@ -1,0 +1,180 @@
+"""What predictions are compared with: expected ids, right answers, groups, baseline; no texts (M2).
+
+At the freeze the corpora's ids, labels and groups are written once as Parquet below
+`protocol/reference/`. Judging needs nothing else, so a copy without the texts can be judged and
+verified too (M53), and ten million documents stay small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from runner.corpus.read import Corpus
+from runner.errors import InputRefused
+from runner.evidence.campaign import Campaign
+from runner.evidence.canonical import sha256_file
+from runner.evidence.verdict import IdCounts
+from runner.protocol.identity import describe, details, match_ids
+from runner.protocol.labels import LabelTable, table_of
+from runner.protocol.predictions import (
+    Predictions,
+    label_codes,
+    label_faults,
+    read_predictions,
+    score_faults,
+)
+from runner.protocol.schema import Lock, LockedCorpus, LockedFile, Model
+
+Codes = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+_GROUP = "group:"
+
+
+@dataclass(frozen=True)
+class Group:
+    """One group column: index of the value per document, and the values."""
+
+    codes: Codes
+    values: tuple[str, ...]
+
+    def mask(self, value: str) -> npt.NDArray[np.bool_]:
+        """True where the document's value is exactly this one; shape (documents,)."""
+        if value not in self.values:
+            return np.zeros(len(self.codes), dtype=bool)
+        found: npt.NDArray[np.bool_] = self.codes == self.values.index(value)
+        return found
+
+
+@dataclass(frozen=True)
+class Reference:
+    """One corpus in its order: ids, right answers as classes of the table, groups."""
+
+    corpus_id: str
+    ids: pa.ChunkedArray
+    truth: Codes
+    table: LabelTable
+    groups: Mapping[str, Group]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(frozen=True)
+class BaselineValues:
+    """Reference predictions in the order of the corpus: classes, and scores if the file has them."""
+
+    codes: Codes
+    score: Floats | None
+
+
+def write_reference(corpus: Corpus, path: Path) -> None:
+    """Ids, labels and groups of a corpus as Parquet, in its order. The caller makes the name final."""
+    documents = corpus.documents
+    columns: dict[str, pa.Array] = {
+        "id": pa.array([document.id for document in documents], pa.string()),
+        "label": pa.array([document.label for document in documents], pa.string()),
+    }
+    for index, name in enumerate(corpus.group_columns):
+        columns[_GROUP + name] = pa.array([document.groups[index] for document in documents], pa.string())
+    pq.write_table(pa.table(columns), path, compression="zstd")
+
+
+def load_reference(campaign: Campaign, lock: Lock, corpus_id: str) -> Reference:
+    """The frozen reference of a corpus; a changed or missing file is refused."""
+    locked = locked_corpus(lock, corpus_id)
+    if locked.reference is None:
+        raise InputRefused(f"the lock holds no reference for corpus '{corpus_id}'", next_step="runner freeze")
+    path = check_file(campaign, locked.reference, "the reference (ids and labels)")
+    table = pq.read_table(path, memory_map=True)
+    model = Model.from_json(lock.judgement.protocol["model"])
+    labels = table_of(lock)
+    groups = {
+        name.removeprefix(_GROUP): _group(table[name]) for name in table.column_names if name.startswith(_GROUP)
+    }
+    return Reference(corpus_id, table["id"], _truth(table["label"], labels, model), labels, groups)
+
+
+def locked_corpus(lock: Lock, corpus_id: str) -> LockedCorpus:
+    """The frozen corpus with that id."""
+    for corpus in lock.judgement.corpora:
+        if corpus.id == corpus_id:
+            return corpus
+    known = ", ".join(corpus.id for corpus in lock.judgement.corpora)
+    raise InputRefused(f"there is no frozen corpus of that name; frozen are {known}", value=corpus_id)
+
+
+def load_baseline(campaign: Campaign, lock: Lock, reference: Reference) -> BaselineValues | None:
+    """The frozen baseline in corpus order, or None if the lock has none."""
+    locked = locked_corpus(lock, reference.corpus_id).baseline
+    if locked is None:
+        return None
+    path = check_file(campaign, locked, "the baseline")
+    return checked_baseline(read_predictions(path), reference)
+
+
+def checked_baseline(predictions: Predictions, reference: Reference) -> BaselineValues:
+    """A baseline must itself be a complete and valid set of predictions."""
+    match = match_ids(reference.ids, predictions)
+    if not match.counts.ids_match:
+        raise _baseline_refused(predictions, f"its ids are not those of the corpus: {describe(match.counts)}",
+                                match.counts)
+    codes = label_codes(predictions.labels, reference.table.labels)
+    faults = (*label_faults(predictions, codes, reference.table.labels), *score_faults(predictions))
+    if faults:
+        raise InputRefused(
+            "the baseline cannot be used: labels or scores are not valid", file=predictions.path, details=faults,
+            next_step="runner baseline",
+        )
+    score = None if predictions.score is None else match.in_corpus_order(predictions.score)
+    return BaselineValues(match.in_corpus_order(codes), score)
+
+
+def check_file(campaign: Campaign, locked: LockedFile, what: str) -> Path:
+    """Path of a frozen file whose bytes are as they were."""
+    path = campaign.inside(locked.path)
+    if not path.is_file():
+        raise InputRefused(f"{what} is missing", file=path, next_step="put the frozen file back")
+    found = sha256_file(path)
+    if found != locked.sha256:
+        raise InputRefused(
+            f"{what} is not the frozen one", file=path,
+            details=(f"sha256 frozen: {locked.sha256}", f"sha256 now:    {found}"),
+            next_step="put the frozen file back",
+        )
+    return path
+
+
+def _baseline_refused(predictions: Predictions, what: str, counts: IdCounts) -> InputRefused:
+    return InputRefused(
+        f"the baseline cannot be used: {what}", file=predictions.path, column="id", details=details(counts),
+        next_step="runner baseline",
+    )
+
+
+def _group(column: pa.ChunkedArray) -> Group:
+    encoded = column.combine_chunks().dictionary_encode()
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.unify_dictionaries().combine_chunks()
+    codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    return Group(codes, tuple(encoded.dictionary.to_pylist()))
+
+
+def _truth(column: pa.ChunkedArray, table: LabelTable, model: Model) -> Codes:
+    """Class of every right answer: corpus label, through the label map, to the model's index."""
+    encoded = _group(column)
+    index = {label: number for number, label in enumerate(table.labels)}
+    classes = np.array(list(_mapped(encoded.values, index, model)), dtype=np.int64)
+    truth: Codes = classes[encoded.codes]
+    return truth
+
+
+def _mapped(labels: tuple[str, ...], index: Mapping[str, int], model: Model) -> Iterator[int]:
+    for label in labels:
+        yield index[model.label_map.get(label, label)]

@@ -1,0 +1,156 @@
+"""What must hold between the fields of a protocol or a plan, beyond the type of each (M1-M5, M14, M27)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import PurePosixPath
+
+from runner.errors import InputRefused
+from runner.evidence.attempt import Settings
+from runner.protocol.schema import MetricName, Plan, Protocol
+from runner.protocol.variants import expand
+
+Place = tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One fault: where in the file, what is wrong, and what helps if it is special."""
+
+    place: Place
+    message: str
+    next_step: str | None = None
+
+
+def protocol_findings(protocol: Protocol) -> list[Finding]:
+    """All faults between fields, in no particular order."""
+    return [
+        *_measurement(protocol),
+        *_corpora(protocol),
+        *_quality(protocol),
+        *_model(protocol),
+        *_series(protocol),
+    ]
+
+
+def plan_findings(plan: Plan) -> list[Finding]:
+    """Faults of the frozen part of the plan; the calendar is checked where the window is computed."""
+    return list(_duplicates(plan.deliverables, ("deliverables",), "deliverable")) + list(
+        _duplicates([task.id for task in plan.task], ("task",), "task id", key="id")
+    )
+
+
+def _duplicates(names: Iterable[object], place: Place, what: str, key: str | None = None) -> Iterator[Finding]:
+    seen: set[object] = set()
+    for index, name in enumerate(names):
+        if name in seen:
+            yield Finding((*place, index) if key is None else (*place, index, key), f"the {what} '{name}' stands twice")
+        seen.add(name)
+
+
+def _measurement(protocol: Protocol) -> Iterator[Finding]:
+    limits = protocol.measurement
+    if limits.passes_planned < limits.min_accepted:
+        yield Finding(
+            ("measurement", "passes_planned"),
+            f"passes_planned ({limits.passes_planned}) is less than min_accepted ({limits.min_accepted}): "
+            "no configuration could ever be admissible",
+            "plan more passes, or lower min_accepted (at least 2)",
+        )
+    if limits.passes_most < limits.passes_planned:
+        yield Finding(
+            ("measurement", "passes_most"),
+            f"passes_most ({limits.passes_most}) is less than passes_planned ({limits.passes_planned})",
+        )
+    if not limits.seeds:
+        yield Finding(("measurement", "seeds"), "at least one seed is needed, such as seeds = [0]")
+    yield from _duplicates(limits.seeds, ("measurement", "seeds"), "seed")
+    if Decimal(limits.sample_interval_seconds) <= 0:
+        yield Finding(("measurement", "sample_interval_seconds"), "the sample interval must be greater than 0 seconds")
+
+
+def _corpora(protocol: Protocol) -> Iterator[Finding]:
+    yield from _duplicates([corpus.id for corpus in protocol.corpus], ("corpus",), "corpus id", key="id")
+    for index, corpus in enumerate(protocol.corpus):
+        for key in ("final", "tuning"):
+            name = getattr(corpus, key)
+            if name is not None and _leaves_folder(name):
+                yield Finding(
+                    ("corpus", index, key),
+                    f"{key} must be a file or folder below protocol/, written with '/'",
+                    "put the corpus (or a link's target) below protocol/ and name it relative to that folder",
+                )
+        if corpus.tuning is not None and corpus.tuning == corpus.final:
+            yield Finding(("corpus", index, "tuning"), "tuning and final are the same file (M5)")
+        columns = [corpus.id_column, corpus.text_column, corpus.label_column, *corpus.group_columns]
+        for column in sorted({name for name in columns if columns.count(name) > 1}):
+            yield Finding(("corpus", index), f"the column '{column}' has two roles")
+        for group in protocol.quality.subgroup:
+            if group.column not in corpus.group_columns:
+                yield Finding(
+                    ("corpus", index, "group_columns"),
+                    f"the subgroup column '{group.column}' is not among the group_columns of corpus '{corpus.id}'",
+                )
+
+
+def _leaves_folder(name: str) -> bool:
+    path = PurePosixPath(name)
+    return not path.parts or path.is_absolute() or ".." in path.parts or "\\" in name
+
+
+def _quality(protocol: Protocol) -> Iterator[Finding]:
+    quality = protocol.quality
+    yield from _range(quality.threshold, ("quality", "threshold"), quality.metric)
+    yield from _range(quality.min_agreement, ("quality", "min_agreement"), None)
+    if Decimal(quality.max_drop) < 0:
+        yield Finding(("quality", "max_drop"), "max_drop is a tolerated loss and cannot be negative")
+    seen: set[tuple[str, str, str]] = set()
+    for index, group in enumerate(quality.subgroup):
+        metric = group.metric or quality.metric
+        yield from _range(group.minimum, ("quality", "subgroup", index, "minimum"), metric)
+        if (group.column, group.value, metric) in seen:
+            yield Finding(("quality", "subgroup", index), f"the subgroup {group.column}={group.value} stands twice")
+        seen.add((group.column, group.value, metric))
+    bounded = protocol.reproduction.goal == "bounded"
+    if bounded == (protocol.reproduction.max_score_difference is None):
+        yield Finding(
+            ("reproduction", "goal" if bounded else "max_score_difference"),
+            "the goal 'bounded' and max_score_difference belong together: give both or neither",
+        )
+
+
+def _range(text: str, place: Place, metric: MetricName | None) -> Iterator[Finding]:
+    lowest = -1 if metric in ("mcc", "quadratic_kappa") else 0
+    if not lowest <= Decimal(text) <= 1:
+        yield Finding(place, f"{place[-1]} lies outside {lowest} to 1 (a share, not a percentage)")
+
+
+def _model(protocol: Protocol) -> Iterator[Finding]:
+    rule = protocol.model.single_logit
+    if rule is None:
+        return
+    if rule.positive == rule.negative:
+        yield Finding(("model", "single_logit", "negative"), "positive and negative are the same label")
+    if not 0 < Decimal(rule.cut) < 1:
+        yield Finding(("model", "single_logit", "cut"), "cut must lie between 0 and 1: it is compared with a sigmoid")
+
+
+def _series(protocol: Protocol) -> Iterator[Finding]:
+    known = [name for name in Settings.model_fields if name != "extra"]
+    for index, series in enumerate(protocol.series):
+        place: Place = ("series", index)
+        if series.variable not in known and not series.variable.startswith("extra."):
+            yield Finding(
+                (*place, "variable"), f"'{series.variable}' is no setting; known are {', '.join(known)}, extra.<name>"
+            )
+            return
+        if len(series.values) < 2:
+            yield Finding((*place, "values"), "a series needs at least two values of its variable")
+        yield from _duplicates(series.values, (*place, "values"), "value")
+    yield from _duplicates([series.name for series in protocol.series], ("series",), "series name", key="name")
+    try:
+        expand(protocol)
+    except InputRefused as error:
+        yield Finding(("series",) if protocol.series else ("variant",), error.what, error.next_step)
