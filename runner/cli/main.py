@@ -21,6 +21,8 @@ from runner.errors import RunnerError
 
 # name: (module below runner.cli, attribute, one-line help)
 COMMANDS: dict[str, tuple[str, str, str]] = {
+    "window": ("pricing", "window", "Elapsed hours of a rental's calendar, and which packages cover."),
+    "price": ("pricing", "price", "Committed cost of a package; which packages cover a window."),
 }
 
 

@@ -1,0 +1,129 @@
+"""The rental record against the decision, field by field (M46)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+
+from runner.errors import InputRefused, NotAccepted, show_value
+from runner.evidence.rental import Rental
+from runner.pricing.core import amount_text, hours_text
+from runner.pricing.times import parse_instant, seconds_of
+from runner.protocol.read import read_toml_record
+from runner.units import parse_decimal, utc_text
+
+OWN_MACHINE = "own machine: nothing is rented, cost not applicable"
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What the decision says about the rental; `None` where it says nothing. Window: start and end in UTC."""
+
+    gpu: str
+    lots: int | None
+    days: int | None
+    amount: Decimal | None
+    currency: str | None
+    window: tuple[datetime, datetime] | None = None
+    own_machine: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """One field of the record that contradicts the decision."""
+
+    field: str
+    expected: str
+    found: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: the note says {self.expected}, the record {self.found}"
+
+
+@dataclass(frozen=True, slots=True)
+class RentalMatch:
+    """Fields that agree, fields that do not, and fields with nothing to compare with (field, reason)."""
+
+    matched: tuple[str, ...]
+    mismatches: tuple[Mismatch, ...]
+    not_applicable: tuple[tuple[str, str], ...]
+
+    def refuse(self, path: Path) -> None:
+        """Stop with exit 3 where the record contradicts the decision."""
+        if self.mismatches:
+            names = ", ".join(item.field for item in self.mismatches)
+            raise NotAccepted(
+                f"the rental record does not match the decision: {names}", file=path,
+                details=tuple(str(item) for item in self.mismatches),
+                next_step="correct the record from the invoice, or decide again with what was really rented",
+            )
+
+
+def read_rental(path: Path) -> Rental:
+    """Record of a TOML file; provider and order must be filled in, the period must be zoned and in order."""
+    rental = read_toml_record(path, Rental, what="rental record", next_step="copy protocol/rental.example.toml")
+    for name in ("provider", "order", "gpu", "currency"):
+        if not getattr(rental, name).strip():
+            raise InputRefused("a field of the rental record is empty", file=path, column=name)
+    for name in ("lots", "days"):
+        if getattr(rental, name) < 1:
+            raise InputRefused("must be 1 or more", file=path, column=name, value=getattr(rental, name))
+    if parse_decimal(rental.amount, name="amount") < 0:
+        raise InputRefused("an amount is not negative", file=path, column="amount", value=rental.amount)
+    starts_at, ends_at = _period(rental, path)
+    if ends_at <= starts_at:
+        raise InputRefused("the rental ends before it starts", file=path, column="ends_at", value=rental.ends_at)
+    return rental
+
+
+def _period(rental: Rental, path: Path | None = None) -> tuple[datetime, datetime]:
+    try:
+        return (parse_instant(rental.starts_at, None, name="starts_at"),
+                parse_instant(rental.ends_at, None, name="ends_at"))
+    except InputRefused as error:
+        raise InputRefused(
+            error.what, file=path, column=error.column, value=error.value, next_step=error.next_step
+        ) from None
+
+
+def match_rental(rental: Rental, expected: Expected) -> RentalMatch:
+    """Compare order and decision: gpu, lots, package, amount, currency, length and place of the period."""
+    matched, mismatches, not_applicable = [], [], []
+    for field, wanted, found, agrees in _comparisons(rental, expected):
+        if wanted is None:
+            not_applicable.append((field, OWN_MACHINE if expected.own_machine else "the decision does not say"))
+        elif agrees:
+            matched.append(field)
+        else:
+            mismatches.append(Mismatch(field, wanted, found))
+    return RentalMatch(tuple(matched), tuple(mismatches), tuple(not_applicable))
+
+
+def _comparisons(rental: Rental, expected: Expected) -> Iterator[tuple[str, str | None, str, bool]]:
+    """(field, what is expected or None, what the record says, whether they agree)."""
+    starts_at, ends_at = _period(rental)
+    length, package = ends_at - starts_at, timedelta(days=rental.days)
+    amount = parse_decimal(rental.amount, name="amount")
+    paid = Decimal(0) if expected.own_machine else expected.amount
+    currency = None if expected.own_machine else expected.currency
+    yield "gpu", show_value(expected.gpu), show_value(rental.gpu), rental.gpu == expected.gpu
+    yield "lots", _text(expected.lots), str(rental.lots), rental.lots == expected.lots
+    yield "days", _text(expected.days), str(rental.days), rental.days == expected.days
+    yield ("amount", None if paid is None else amount_text(paid, currency or ""),
+           amount_text(amount, rental.currency), paid == amount)
+    yield "currency", currency, show_value(rental.currency), rental.currency == currency
+    yield ("period", f"{rental.days} days = {hours_text(seconds_of(package))} from starts_at to ends_at",
+           hours_text(seconds_of(length)), length == package)
+    if expected.window is None:
+        yield "window", None, "", False
+    else:
+        start, end = expected.window
+        yield ("window", f"{utc_text(start)} to {utc_text(end)} inside the rental",
+               f"{utc_text(starts_at)} to {utc_text(ends_at)}", starts_at <= start and end <= ends_at)
+
+
+def _text(value: int | None) -> str | None:
+    return None if value is None else str(value)

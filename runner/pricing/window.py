@@ -1,0 +1,243 @@
+"""The access window (M34): from the first start on the rental to the last collection, in elapsed hours.
+
+Tasks overlap as in the calendar and are never added twice. Busy time is the union of all tasks but the
+waits; waiting is the rest of the window, in which the rental is kept and paid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Literal
+
+from runner.errors import InputRefused, show_value
+from runner.pricing.times import elapsed, parse_duration, parse_instant, seconds_of, zone_of
+from runner.protocol.schema import Plan, Task
+
+Span = tuple[datetime, datetime]
+_NOTHING_MEASURED: Mapping[str, Decimal] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class TaskTime:
+    """A task in the calendar. `moved`: later than written, because a task before it took longer."""
+
+    id: str
+    title: str
+    kind: str
+    start: datetime
+    end: datetime
+    lots: int = 1
+    delivery: bool = False
+    source: Literal["planned", "measured"] = "planned"
+    moved: bool = False
+    after_rental: bool = False
+
+    @property
+    def seconds(self) -> Decimal:
+        return seconds_of(self.end - self.start)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Window, busy time and waiting of one configuration; instants in UTC, exact seconds.
+
+    `delivered_at` is the end of the last delivery task. A negative slack misses the deadline.
+    """
+
+    tasks: tuple[TaskTime, ...]
+    starts_at: datetime
+    ends_at: datetime
+    window_seconds: Decimal
+    busy_seconds: Decimal
+    waiting_seconds: Decimal
+    summed_seconds: Decimal
+    most_lots: int
+    delivered_at: datetime
+    deadline: datetime | None = None
+    deadline_slack_seconds: Decimal | None = None
+
+
+def access_window(
+    plan: Plan, *, configuration: str | None = None, pass_seconds: Mapping[str, Decimal] = _NOTHING_MEASURED,
+    task_seconds: Mapping[str, Decimal] = _NOTHING_MEASURED,
+) -> Window:
+    """Window of a plan for one configuration (variant id; None: only the tasks common to all).
+
+    `pass_seconds` gives a duration per corpus id: each `measurement` task then lasts `passes` times that
+    of its corpus. `task_seconds` replaces the duration of any task by its id. A measured task keeps its
+    start; what comes after it moves only if it must. Refused: times that are not one instant, unknown or
+    circular `after`, tasks still running when the last collection ends, a plan without a delivery task.
+    """
+    placed = place_tasks(plan, configuration, pass_seconds, task_seconds)
+    if not any(task.delivery for task in placed):
+        raise InputRefused("no task is the delivery", column="task",
+                           next_step="write delivery = true at the task whose end the deadline applies to")
+    return window_of(placed, parse_instant(plan.deadline, plan.zone, name="deadline"))
+
+
+def window_of(tasks: Iterable[TaskTime], deadline: datetime | None = None) -> Window:
+    """Window of tasks with known times. The order of the tasks does not matter."""
+    ordered = sorted(tasks, key=lambda task: (task.start, task.end, task.id))
+    if not ordered:
+        raise InputRefused("no task: there is nothing to rent for", column="task")
+    starts_at = ordered[0].start
+    ends_at = max([task.end for task in ordered if task.kind == "collection"] or [task.end for task in ordered])
+    ordered = [_outside(task, ends_at) for task in ordered]
+    rental = [task for task in ordered if not task.after_rental]
+    busy = total(union((task.start, task.end) for task in rental if task.kind != "wait"))
+    window = ends_at - starts_at
+    delivered_at = max([task.end for task in ordered if task.delivery] or [ends_at])
+    return Window(
+        tasks=tuple(ordered), starts_at=starts_at, ends_at=ends_at, window_seconds=seconds_of(window),
+        busy_seconds=seconds_of(busy), waiting_seconds=seconds_of(window - busy),
+        summed_seconds=sum((task.seconds for task in rental), Decimal(0)), most_lots=most_lots(rental),
+        delivered_at=delivered_at, deadline=deadline,
+        deadline_slack_seconds=None if deadline is None else seconds_of(deadline - delivered_at),
+    )
+
+
+def _outside(task: TaskTime, ends_at: datetime) -> TaskTime:
+    """Mark what happens after the rental, such as reading the note at home; refuse what straddles its end."""
+    if task.end <= ends_at:
+        return task
+    if task.start < ends_at:
+        raise InputRefused(
+            f"task {show_value(task.id)} still runs when the last collection ends", column="task",
+            value=task.end.isoformat(), next_step="let the collection come after it, or start it after the collection",
+        )
+    return replace(task, after_rental=True)
+
+
+def union(spans: Iterable[Span]) -> tuple[Span, ...]:
+    """Overlapping and touching spans united, in order of time."""
+    blocks: list[Span] = []
+    for start, end in sorted(spans):
+        if blocks and start <= blocks[-1][1]:
+            blocks[-1] = (blocks[-1][0], max(blocks[-1][1], end))
+        else:
+            blocks.append((start, end))
+    return tuple(blocks)
+
+
+def total(spans: Iterable[Span]) -> timedelta:
+    """Sum of the lengths."""
+    return sum((end - start for start, end in spans), timedelta())
+
+
+def most_lots(tasks: Sequence[TaskTime]) -> int:
+    """Most lots in use at one moment; a task that starts when another ends does not overlap with it."""
+    changes = sorted(
+        [(task.start, task.lots) for task in tasks if task.end > task.start]
+        + [(task.end, -task.lots) for task in tasks if task.end > task.start]
+    )
+    used = most = 0
+    for _, change in changes:
+        used += change
+        most = max(most, used)
+    return most
+
+
+# ---- placing the tasks of a plan -----------------------------------------------------------------
+
+
+def place_tasks(
+    plan: Plan, configuration: str | None, pass_seconds: Mapping[str, Decimal], task_seconds: Mapping[str, Decimal]
+) -> tuple[TaskTime, ...]:
+    """The plan's tasks with start and end, in the order of their dependencies."""
+    zone_of(plan.zone)  # refused even where every time has its own offset
+    by_id = {task.id: task for task in plan.task}
+    if len(by_id) != len(plan.task):
+        names = [task.id for task in plan.task]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputRefused("two tasks have the same id", column="task", value=twice)
+    places = {task.id: f"task[{number}]" for number, task in enumerate(plan.task, start=1)}
+    placed: dict[str, TaskTime] = {}
+    for task in _in_order(by_id, places):
+        place = places[task.id]
+        measured = _measured(task, place, plan, pass_seconds, task_seconds)
+        before = [placed[name] for name in _before(task, by_id, configuration)]
+        if task.configuration in (None, configuration):
+            placed[task.id] = _place(task, place, plan.zone, before, measured)
+    return tuple(placed.values())
+
+
+def _measured(
+    task: Task, place: str, plan: Plan, pass_seconds: Mapping[str, Decimal], task_seconds: Mapping[str, Decimal]
+) -> Decimal | None:
+    if task.id in task_seconds:
+        return task_seconds[task.id]
+    if task.kind != "measurement" or not pass_seconds:
+        return None
+    if task.corpus is None and len(plan.deliverables) > 1:
+        raise InputRefused("a measurement task does not say which corpus it processes", column=f"{place}.corpus",
+                           next_step=f"write corpus = one of: {', '.join(plan.deliverables)}")
+    corpus = task.corpus or plan.deliverables[0]
+    return None if corpus not in pass_seconds else pass_seconds[corpus] * task.passes
+
+
+def _in_order(by_id: Mapping[str, Task], places: Mapping[str, str]) -> list[Task]:
+    """Each task after those it waits for; unknown names and circles are refused."""
+    waiting = {name: set(task.after) for name, task in by_id.items()}
+    for name, before in waiting.items():
+        if unknown := sorted(before - by_id.keys()):
+            raise InputRefused(f"task {show_value(name)} waits for a task that is not in the plan",
+                               column=f"{places[name]}.after", value=unknown[0])
+    order: list[Task] = []
+    while waiting:
+        ready = [name for name, before in waiting.items() if not before]
+        if not ready:
+            first = next(iter(waiting))
+            raise InputRefused("tasks wait for each other in a circle", column=f"{places[first]}.after",
+                               value=", ".join(sorted(waiting)))
+        for name in ready:
+            order.append(by_id[name])
+            del waiting[name]
+        for before in waiting.values():
+            before.difference_update(ready)
+    return order
+
+
+def _before(task: Task, by_id: Mapping[str, Task], configuration: str | None) -> set[str]:
+    """What the task waits for; through a task of another configuration to what that one waits for."""
+    names: set[str] = set()
+    for name in task.after:
+        other = by_id[name]
+        names |= {name} if other.configuration in (None, configuration) else _before(other, by_id, configuration)
+    return names
+
+
+def _place(task: Task, place: str, zone: str, before: Sequence[TaskTime], measured: Decimal | None) -> TaskTime:
+    fixed_start, length = _written(task, place, zone)
+    ready = max((other.end for other in before), default=None)
+    if fixed_start is None and ready is None:
+        raise InputRefused(f"task {show_value(task.id)} has no start", column=place,
+                           next_step="write start, or after = [the tasks that it waits for]")
+    late = fixed_start is not None and ready is not None and ready > fixed_start
+    if late and not any(other.source == "measured" or other.moved for other in before):
+        raise InputRefused(f"task {show_value(task.id)} starts before a task that it waits for has ended",
+                           column=f"{place}.start", value=task.start)
+    start = max(moment for moment in (fixed_start, ready) if moment is not None)
+    if measured is not None:
+        length = elapsed(measured)
+    return TaskTime(
+        id=task.id, title=task.title, kind=task.kind, start=start, end=start + length, lots=task.lots,
+        delivery=task.delivery, source="planned" if measured is None else "measured", moved=late,
+    )
+
+
+def _written(task: Task, place: str, zone: str) -> tuple[datetime | None, timedelta]:
+    """Start (if fixed) and elapsed length as the plan writes them: start and end, or a duration."""
+    start = None if task.start is None else parse_instant(task.start, zone, name=f"{place}.start")
+    if (task.duration is None) == (task.end is None) or (task.end is not None and start is None):
+        raise InputRefused(f"task {show_value(task.id)} needs start and end, or a duration", column=place,
+                           next_step="write start and end, start and duration, or duration and after")
+    if task.duration is not None:
+        return start, parse_duration(task.duration, name=f"{place}.duration")
+    assert task.end is not None and start is not None
+    end = parse_instant(task.end, zone, name=f"{place}.end")
+    if end < start:
+        raise InputRefused(f"task {show_value(task.id)} ends before it starts", column=f"{place}.end", value=task.end)
+    return start, end - start
