@@ -1,0 +1,131 @@
+# Which GPU rental processes all documents, well enough and in time, for the smallest budget?
+# `make help` lists the targets. Each one calls `runner <command>`; that command gives the exact exit
+# status (0 done, 2 input refused, 3 recorded but not accepted). make itself knows only 0 and 2.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.SUFFIXES:
+MAKEFLAGS += --no-print-directory
+
+# ---- what a user may say -------------------------------------------------------------------------
+# Values go to the commands through the environment and are quoted there: a value is never pasted
+# into a shell line and never expanded by make.
+PYTHON ?= python3
+USER_VARIABLES := PYTHON EXTRAS SYSTEM_TORCH CAMPAIGN GPU BATCHES SERIES HOURS DAYS LOTS ACCEPTED NOTE_LANG RENTAL \
+  FROM FIGURES TESTS
+$(foreach name,$(USER_VARIABLES),$(eval override $(name) := $$(value $(name))))
+export $(USER_VARIABLES)
+
+INSTALL = "$$PYTHON" tools/python_version.py && "$$PYTHON" tools/install.py
+INSTALLED := .venv/installation.json
+RUNNER := .venv/bin/runner $${CAMPAIGN:+--campaign "$$CAMPAIGN"}
+# The command's own status, since make turns every failure into 2.
+STATUS = || { status=$$?; echo "runner: exit status $$status (make reports every failure as 2)" >&2; exit $$status; }
+# Shared processor cores make waiting threads expensive: tests and benchmarks use one.
+ONE_THREAD := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive
+
+# Files of the chosen campaign, for targets that need not run again when nothing changed.
+empty :=
+space := $(empty) $(empty)
+PLACE := $(if $(CAMPAIGN),$(subst $(space),\ ,$(CAMPAIGN))/,)
+NOTE := $(PLACE)note/decision-note.pdf
+NOTE_STAMP := $(PLACE)note/.language-$(or $(NOTE_LANG),en)
+
+.PHONY: help
+help: ## List the targets
+	@echo "Usage: make TARGET [NAME=value ...]    (start with: make note)"
+	@awk -F ' ## ' '/^## /{printf "\n%s\n", substr($$0, 4)} /^[a-z-]+:.* ## /{split($$1, t, ":"); printf "  %-12s %s\n", t[1], $$2}' Makefile
+
+## Start
+.PHONY: setup note
+setup: ## Install into .venv [EXTRAS="measure report dev"] [SYSTEM_TORCH=1] [PYTHON=python3.12]
+	@$(INSTALL) --extras "$$EXTRAS" --system-torch "$$SYSTEM_TORCH"
+
+note: ## The main job from nothing: install, measure the embedded example on this machine, write the signed note
+	@$(INSTALL) --extras "measure report" --system-torch "$$SYSTEM_TORCH"
+	@$(RUNNER) note $${GPU:+--gpu "$$GPU"} $${BATCHES:+--batches "$$BATCHES"} $${NOTE_LANG:+--language "$$NOTE_LANG"} $(STATUS)
+
+# What is installed stays as it is; only a changed pyproject.toml or constraints.txt installs again.
+$(INSTALLED): pyproject.toml constraints.txt requirements-torch.txt
+	@$(INSTALL) --extras "$$EXTRAS" --system-torch "$$SYSTEM_TORCH"
+
+## The chain, step by step [CAMPAIGN=folder]
+.PHONY: baseline freeze plan measure validate decide report verify archive
+baseline: $(INSTALLED) ## Make the reference predictions, untimed
+	@$(RUNNER) baseline $(STATUS)
+
+freeze: $(INSTALLED) ## Fix the quality protocol before any time is looked at
+	@$(RUNNER) freeze $(STATUS)
+
+plan: $(INSTALLED) ## Write the blank sheet of planned attempts
+	@$(RUNNER) plan $(STATUS)
+
+measure: $(INSTALLED) ## Measure: GPU=b200 BATCHES="1 4 8" or SERIES=precision
+	@$(RUNNER) measure $${GPU:+--gpu "$$GPU"} $${BATCHES:+--batches "$$BATCHES"} $${SERIES:+--series "$$SERIES"} $(STATUS)
+
+validate: $(INSTALLED) ## Judge every attempt against the frozen protocol
+	@$(RUNNER) validate $(STATUS)
+
+decide: $(INSTALLED) ## Write balance and decision
+	@$(RUNNER) decide $(STATUS)
+
+# Folders stand for their files: writing, renaming or deleting one changes its folder's time.
+report: $(NOTE) ## Write and sign the decision note [NOTE_LANG=de]
+$(NOTE): $(wildcard $(addprefix $(PLACE),records/attempts records/exclusions verdicts templates tariffs.csv \
+  protocol/plan.toml protocol/protocol.lock.json)) $(if $(wildcard $(NOTE_STAMP)),,FORCE) | $(INSTALLED)
+	@$(RUNNER) report $${NOTE_LANG:+--language "$$NOTE_LANG"} $(STATUS)
+	@rm -f "$${CAMPAIGN:-.}"/note/.language-* && : > "$${CAMPAIGN:-.}/note/.language-$${NOTE_LANG:-en}"
+	@touch "$${CAMPAIGN:-.}/note/decision-note.pdf"
+FORCE:
+
+verify: $(INSTALLED) ## Check hashes, signatures and chain, and recompute the decision
+	@$(RUNNER) verify $(STATUS)
+
+archive: $(INSTALLED) ## Keep all evidence in one signed archive: RENTAL=protocol/rental.example.toml
+	@$(RUNNER) archive $${RENTAL:+--rental "$$RENTAL"} $(STATUS)
+
+## Beside the chain
+.PHONY: price corpus doctor rehearse demo-model
+price: $(INSTALLED) ## Price packages: GPU=rtx-4090 DAYS=7 LOTS=2 [HOURS=96] [ACCEPTED=n]
+	@$(RUNNER) price $${GPU:+--gpu "$$GPU"} $${DAYS:+--days "$$DAYS"} $${HOURS:+--hours "$$HOURS"} $${LOTS:+--lots "$$LOTS"} \
+	  $${ACCEPTED:+--accepted-results "$$ACCEPTED"} $(STATUS)
+
+corpus: $(INSTALLED) ## Build a corpus from your own data: FROM=my.csv
+	@$(RUNNER) corpus $${FROM:+--from "$$FROM"} $(STATUS)
+
+doctor: $(INSTALLED) ## Say what can be measured on this machine, and why not
+	@$(RUNNER) doctor $(STATUS)
+
+rehearse: $(INSTALLED) ## Try everything for two minutes before paid hours: GPU=b200
+	@$(RUNNER) rehearse $${GPU:+--gpu "$$GPU"} $(STATUS)
+
+demo-model: $(INSTALLED) ## Make the embedded corpus and model again (minutes)
+	@$(RUNNER) demo $(STATUS)
+
+## Work on the project
+.PHONY: test test-gpu lint bench lock clean
+test: ## Install and run all tests [TESTS=tests/house]
+	@$(INSTALL) --extras "measure report dev" --system-torch "$$SYSTEM_TORCH" --test-tools
+	@$(ONE_THREAD) .venv/bin/python -m pytest -n 2 --dist loadfile -q $${TESTS:+"$$TESTS"}
+
+test-gpu: $(INSTALLED) ## Run the tests that need a real GPU
+	@.venv/bin/python -m pytest -m gpu $${TESTS:+"$$TESTS"}
+
+lint: ## Check style, types and the floors of the house
+	@$(INSTALL) --extras "measure report dev" --system-torch "$$SYSTEM_TORCH"
+	@.venv/bin/ruff check .
+	@.venv/bin/mypy
+	@.venv/bin/mypy tools benchmarks
+	@.venv/bin/lint-imports
+
+bench: $(INSTALLED) ## Measure the project's own speed into benchmarks/results.json [FIGURES="help report"]
+	@$(ONE_THREAD) .venv/bin/python -m benchmarks $${FIGURES:+--only "$$FIGURES"}
+
+lock: ## Write constraints.txt again from pyproject.toml
+	@"$$PYTHON" tools/python_version.py && "$$PYTHON" tools/lock.py
+
+clean: ## Remove caches and the environment; records and notes stay
+	@rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+
+# Commands write their files whole or not at all: make has nothing to delete after a failure.
+.PRECIOUS: $(INSTALLED) $(NOTE)
