@@ -3,13 +3,40 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from runner.evidence.campaign import Campaign
 from runner.evidence.canonical import content_sha256, load_json_file
-from runner.evidence.signing import Purpose, SigningKey
+from runner.evidence.model import Record, Sha256
+from runner.evidence.signing import LOCAL_KEY_COMMENT, Purpose
 
 SIGNED_LIST = "note/SHA256SUMS"
 SIGNED_LIST_SIGNATURE = SIGNED_LIST + ".sig"
+SIGNER_NAME = "signer.json"
+
+
+class Signer(Record):
+    """`note/signer.json`: the keys that sign this note, written before the note that names them."""
+
+    schema_version: Literal["signer/1"] = "signer/1"
+    key_kind: str
+    public_key: str
+    fingerprint: str
+    local_test: bool
+    pdf_certificate_sha256: Sha256
+    pdf_subject: str
+    pdf_local_test: bool
+
+    @property
+    def label(self) -> str:
+        """How the key is called wherever it is shown."""
+        return f"{LOCAL_KEY_COMMENT} {self.fingerprint}" if self.local_test else self.fingerprint
+
+
+def read_signer(campaign: Campaign) -> Signer | None:
+    """Who signs the note in `campaign.note`; None while no report has been started."""
+    path = campaign.note / SIGNER_NAME
+    return Signer.load(path) if path.is_file() else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +58,13 @@ def note_id(campaign: Campaign) -> str:
     return f"{decision['protocol_name']}-r{decision['protocol_revision']}-{digest[:12]}"
 
 
-def check_commands(key: SigningKey) -> tuple[CheckCommand, ...]:
+def check_commands(signer: Signer) -> tuple[CheckCommand, ...]:
     """Checks of a note in its campaign folder (or in `data/` of an unpacked bag), in order."""
     return (
         CheckCommand(
             "every file is the one that was signed", f"sha256sum -c {SIGNED_LIST}", "OK behind every file name"
         ),
-        signature_command(SIGNED_LIST, Purpose.NOTE, local_test=key.local_test),
+        signature_command(SIGNED_LIST, Purpose.NOTE, local_test=signer.local_test),
         CheckCommand(
             "the signature in the PDF covers the whole document",
             "pdfsig -nocert note/decision-note.pdf",

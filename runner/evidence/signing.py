@@ -20,6 +20,7 @@ from pathlib import Path
 
 from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
+from runner.evidence.files import write_atomic
 from runner.evidence.sshsig import NotCanonical, SshSignature, parse_signature
 
 KEY_VARIABLE = "SIGNING_KEY"
@@ -90,6 +91,13 @@ def sign(data: bytes, key: SigningKey, purpose: Purpose) -> bytes:
     if signature.fingerprint != key.fingerprint:
         raise InputRefused("the signing key changed while it was in use", file=key.path)
     return armored
+
+
+def sign_file(path: Path, campaign: Campaign, purpose: Purpose, environ: Mapping[str, str] = os.environ) -> SigningKey:
+    """Sign the file as it lies there, into `<path>.sig`; tells which key signed."""
+    key = signing_key(campaign, environ)
+    write_atomic(path.with_name(path.name + ".sig"), sign(path.read_bytes(), key, purpose))
+    return key
 
 
 def check_signature(data: bytes, signature: bytes, purpose: Purpose, signers: Path | None = None) -> SignatureCheck:

@@ -1,0 +1,155 @@
+"""The archive: a BagIt 1.0 bag (RFC 8493) in a canonical ZIP container, signed over its tag manifest.
+
+The signature covers `tagmanifest-sha256.txt`, which covers the other tag files and with
+`manifest-sha256.txt` the whole payload: no byte of the archive is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from runner.errors import NotAccepted, show_value
+from runner.evidence.canonical import sha256_bytes, sha256_file
+from runner.evidence.signing import Purpose
+from runner.seal.container import Source, read_container
+
+SIGNATURE = "tagmanifest-sha256.txt.sig"
+SIGNED = "tagmanifest-sha256.txt"
+PAYLOAD = "data/"
+RENTAL = "rental.toml"
+_DECLARATION = b"BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n"
+_ENTRY = re.compile(r"([0-9a-f]{64})  (.+)")
+_INFO = re.compile(r"([A-Za-z][A-Za-z-]*): (\S.*)")
+_TAGS = ("HOW-TO-CHECK.txt", "bag-info.txt", "bagit.txt", "manifest-sha256.txt", SIGNED, SIGNATURE)
+_HOW_TO_CHECK = """\
+How to check this archive without our code
+==========================================
+
+In this folder, after unpacking (unzip, or any other tool):
+
+1. Every file is the one that was archived:
+     sha256sum -c manifest-sha256.txt
+     sha256sum -c tagmanifest-sha256.txt
+2. The archive was signed by somebody you trust. SIGNERS is your own OpenSSH allowed_signers file, never one
+   that came with the archive; NAME is a name in it:
+     ssh-keygen -Y verify -f SIGNERS -I NAME -n {purpose} -s {signature} < {signed}
+   For an archive signed with a local test key there is nobody to look up. This shows consistency only:
+     ssh-keygen -Y check-novalidate -n {purpose} -s {signature} < {signed}
+3. The note and its evidence, which were signed before the archive was made:
+     cd data
+     sha256sum -c note/SHA256SUMS
+     ssh-keygen -Y check-novalidate -n {note_purpose} -s note/SHA256SUMS.sig < note/SHA256SUMS
+     pdfsig -nocert note/decision-note.pdf
+
+With our code, all of this and the recomputed decision: runner verify ARCHIVE.zip --signers SIGNERS
+"""
+
+
+@dataclass(frozen=True)
+class Bag:
+    """A bag whose manifests fit; the signature is still to be checked. Payload names are without `data/`."""
+
+    name: str
+    info: Mapping[str, str]
+    payload: Mapping[str, bytes]
+    signed: bytes
+    signature: bytes
+
+
+def build_bag(
+    name: str, payload: Mapping[str, Source], info: Mapping[str, str], sign: Callable[[bytes], bytes]
+) -> dict[str, Source]:
+    """All files of a bag in its folder `name`, ready for `write_container`.
+
+    `payload`: names without `data/`. `info`: what `bag-info.txt` says. `sign` signs the tag manifest.
+    """
+    sizes = [len(source) if isinstance(source, bytes) else source.stat().st_size for source in payload.values()]
+    lines = {**info, "Payload-Oxum": f"{sum(sizes)}.{len(sizes)}"}
+    tags: dict[str, bytes] = {
+        "bagit.txt": _DECLARATION,
+        "bag-info.txt": "".join(f"{key}: {value}\n" for key, value in sorted(lines.items())).encode("utf-8"),
+        "HOW-TO-CHECK.txt": how_to_check(),
+        "manifest-sha256.txt": _manifest({PAYLOAD + key: _sha256(source) for key, source in payload.items()}),
+    }
+    tags[SIGNED] = _manifest({key: sha256_bytes(data) for key, data in tags.items()})
+    tags[SIGNATURE] = sign(tags[SIGNED])
+    files: dict[str, Source] = {f"{name}/{key}": data for key, data in tags.items()}
+    return files | {f"{name}/{PAYLOAD}{key}": source for key, source in payload.items()}
+
+
+def how_to_check() -> bytes:
+    return _HOW_TO_CHECK.format(
+        purpose=Purpose.BAG, note_purpose=Purpose.NOTE, signature=SIGNATURE, signed=SIGNED
+    ).encode("utf-8")
+
+
+def read_bag(path: Path) -> Bag:
+    """Read an archive without writing anything; every deviation from what `build_bag` makes is named."""
+    files = read_container(path)
+    names = {name.split("/", 1)[0] for name in files}
+    if len(names) != 1 or any("/" not in name for name in files):
+        raise NotAccepted("the archive does not hold exactly one folder", file=path)
+    (name,) = names
+    inside = {key[len(name) + 1 :]: data for key, data in files.items()}
+    payload = {key[len(PAYLOAD) :]: data for key, data in inside.items() if key.startswith(PAYLOAD)}
+    tags = {key: data for key, data in inside.items() if not key.startswith(PAYLOAD)}
+    findings = _compare_names(tags, _TAGS)
+    if findings:
+        raise NotAccepted("not an archive of this tool: its files about itself differ", file=path, details=findings)
+    covered = {key: data for key, data in tags.items() if key not in (SIGNED, SIGNATURE)}
+    findings = (
+        *_compare(covered, tags[SIGNED], SIGNED),
+        *_compare({PAYLOAD + key: data for key, data in payload.items()}, tags["manifest-sha256.txt"], "manifest"),
+    )
+    if findings:
+        raise NotAccepted("the archive is not the one that was signed", file=path, details=findings)
+    info = _read_info(tags["bag-info.txt"], path)
+    oxum = f"{sum(map(len, payload.values()))}.{len(payload)}"
+    if info.get("Payload-Oxum") != oxum:
+        raise NotAccepted("bag-info.txt: Payload-Oxum does not fit the payload", file=path, value=oxum)
+    return Bag(name, info, payload, tags[SIGNED], tags[SIGNATURE])
+
+
+def _manifest(digests: Mapping[str, str]) -> bytes:
+    return "".join(f"{digest}  {name}\n" for name, digest in sorted(digests.items())).encode("utf-8")
+
+
+def _compare(files: Mapping[str, bytes], manifest: bytes, what: str) -> tuple[str, ...]:
+    """Missing, changed and uncovered files, by name; nothing when the manifest is exactly theirs."""
+    listed: dict[str, str] = {}
+    for line in manifest.decode("utf-8", "replace").splitlines():
+        match = _ENTRY.fullmatch(line)
+        if match is None:
+            return (f"{what}: not a manifest line: {show_value(line)}",)
+        listed[match.group(2)] = match.group(1)
+    changed = [
+        f"{name}: sha256 differs from the {what}"
+        for name, data in sorted(files.items())
+        if name in listed and listed[name] != sha256_bytes(data)
+    ]
+    findings = (*_compare_names(files, listed), *changed)
+    if not findings and manifest != _manifest(listed):
+        return (f"{what}: not in canonical form",)
+    return findings
+
+
+def _compare_names(found: Mapping[str, object], expected: Mapping[str, object] | tuple[str, ...]) -> tuple[str, ...]:
+    missing = [f"{name}: missing" for name in sorted(set(expected) - set(found))]
+    return (*missing, *(f"{name}: not covered by the signature" for name in sorted(set(found) - set(expected))))
+
+
+def _read_info(data: bytes, path: Path) -> dict[str, str]:
+    info: dict[str, str] = {}
+    for line in data.decode("utf-8", "replace").splitlines():
+        match = _INFO.fullmatch(line)
+        if match is None or match.group(1) in info:
+            raise NotAccepted("bag-info.txt is not in the form that this tool writes", file=path, value=line)
+        info[match.group(1)] = match.group(2)
+    return info
+
+
+def _sha256(source: Source) -> str:
+    return sha256_bytes(source) if isinstance(source, bytes) else sha256_file(source)

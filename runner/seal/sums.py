@@ -1,0 +1,131 @@
+"""The signed list `note/SHA256SUMS`: every file of the evidence, readable by `sha256sum -c`.
+
+Only one form is accepted (order, spacing, line ends), so that every changed byte of the list is
+found even before its signature is checked.
+"""
+
+from __future__ import annotations
+
+import re
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from runner.errors import InputRefused, show_value
+from runner.evidence.campaign import Campaign
+from runner.evidence.canonical import load_json_file, sha256_file
+from runner.evidence.checks import SIGNED_LIST, SIGNED_LIST_SIGNATURE
+from runner.seal.names import name_findings
+
+_ENTRY = re.compile(r"([0-9a-f]{64})  (.+)")
+_FOLDERS = ("protocol", "records", "verdicts", "note", "templates")
+_FILES = ("tariffs.csv",)
+_HEADER = (
+    "# purpose: {purpose}",
+    "# note: {note_id}",
+    "# signed with: {key}",
+    "# check, in the folder that holds note/: sha256sum -c " + SIGNED_LIST,
+)
+
+
+@dataclass(frozen=True)
+class SignedList:
+    """A list of files: what it is for, which note, which key (label), path -> SHA-256."""
+
+    purpose: str
+    note_id: str
+    key: str
+    files: Mapping[str, str]
+
+    def dump(self) -> bytes:
+        head = [line.format(purpose=self.purpose, note_id=self.note_id, key=self.key) for line in _HEADER]
+        body = [f"{digest}  {path}" for path, digest in sorted(self.files.items())]
+        return ("\n".join(head + body) + "\n").encode("utf-8")
+
+
+PURPOSE = "decision note and its evidence"
+
+
+def parse_list(data: bytes, *, file: str | Path) -> SignedList:
+    """Strict reading; refused with the line where it is not what `SignedList.dump` writes."""
+    try:
+        lines = data.decode("utf-8").split("\n")
+    except UnicodeDecodeError as error:
+        raise InputRefused(f"the signed list is not UTF-8 (byte {error.start})", file=file) from None
+    values = []
+    for number, template in enumerate(_HEADER[:3]):
+        start = template[: template.index("{")]
+        if number >= len(lines) or not lines[number].startswith(start):
+            raise InputRefused("the signed list does not say " + start.strip("# :"), file=file, line=number + 1)
+        values.append(lines[number][len(start) :])
+    files: dict[str, str] = {}
+    for number, line in enumerate(lines[len(_HEADER) : -1], start=len(_HEADER) + 1):
+        match = _ENTRY.fullmatch(line)
+        if match is None:
+            raise InputRefused("not a line of the signed list: 64 hexadecimal digits, two blanks, a path", file=file,
+                               line=number, value=line)
+        digest, path = match.groups()
+        if path in files:
+            raise InputRefused("a file stands twice in the signed list", file=file, line=number, value=path)
+        files[path] = digest
+    findings = name_findings(files)
+    if findings:
+        raise InputRefused("the signed list holds names that are refused", file=file, details=findings)
+    purpose, note_id, key = values
+    signed = SignedList(purpose, note_id, key, files)
+    if signed.dump() != data:
+        raise InputRefused("the signed list is not in canonical form (order, blanks or line ends)", file=file)
+    return signed
+
+
+def make_list(campaign: Campaign, *, note_id: str, key: str) -> SignedList:
+    """Hash the whole evidence of a campaign."""
+    files = {relative: sha256_file(path) for relative, path in evidence_files(campaign)}
+    return SignedList(PURPOSE, note_id, key, files)
+
+
+def evidence_files(campaign: Campaign) -> tuple[tuple[str, Path], ...]:
+    """(path as listed, file) of everything the signed list must cover, sorted.
+
+    Left out: `protocol/keys/`, the list itself, names that begin with a point (locks, half-written
+    files), and the model's files, which the lock covers by their fingerprints and which may be huge.
+    """
+    skip = {SIGNED_LIST, SIGNED_LIST_SIGNATURE, *model_files(campaign)}
+    places = [(name, campaign.note if name == "note" else campaign.root / name) for name in (*_FILES, *_FOLDERS)]
+    walked = (entry for name, place in places for entry in _walk(place, name))
+    found = [(relative, path) for relative, path in walked if relative not in skip]
+    findings = name_findings(relative for relative, _ in found)
+    if findings:
+        raise InputRefused("the campaign holds file names that cannot be signed", details=findings)
+    return tuple(sorted(found))
+
+
+def model_files(campaign: Campaign) -> frozenset[str]:
+    """Paths of the model's files inside the campaign, as the lock names them."""
+    if not campaign.lock.is_file():
+        return frozenset()
+    lock = load_json_file(campaign.lock)
+    return frozenset(entry["path"] for entry in lock["judgement"]["model_files"])
+
+
+def _walk(place: Path, relative: str) -> Iterator[tuple[str, Path]]:
+    """Regular files below a place; a link or a device is refused, hidden names are passed over."""
+    try:
+        mode = place.lstat().st_mode
+    except FileNotFoundError:
+        return
+    if stat.S_ISREG(mode):
+        yield relative, place
+    elif stat.S_ISDIR(mode):
+        if relative == "protocol/keys":
+            return
+        for path in sorted(place.iterdir()):
+            if not path.name.startswith("."):
+                yield from _walk(path, f"{relative}/{path.name}")
+    else:
+        raise InputRefused(
+            f"{show_value(relative)} is a link or a device, which cannot be signed",
+            file=place,
+            next_step="put a copy of the file in its place",
+        )
