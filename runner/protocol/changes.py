@@ -26,10 +26,20 @@ class Change:
 
 
 def judgement_changes(old: Judgement, new: Judgement) -> tuple[Change, ...]:
-    """Every differing field. Entries with an id or a path are compared by it, not by their position."""
+    """Every differing field. Entries with an id or a path are compared by it, not by their position.
+
+    A corpus with the same records is the same, whatever its line ends (NO-09); what only follows
+    from other fields is left out.
+    """
     before, after = old.as_json(), new.as_json()
+    records = {corpus.id: corpus.records_sha256 for corpus in old.corpora}
+    same = {corpus.id for corpus in new.corpora if records.get(corpus.id) == corpus.records_sha256}
     for content in (before, after):
-        content.pop("protocol_sha256")  # follows from the fields
+        del content["protocol_sha256"]
+        for corpus in content["corpora"]:
+            del corpus["reference"]
+            if corpus["id"] in same:
+                del corpus["final"]
     return tuple(_differences("", before, after))
 
 

@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,7 @@ from runner.evidence.verdict import IdCounts
 from runner.protocol.predictions import Predictions
 
 Integers = npt.NDArray[np.int64]
+Number = TypeVar("Number", bound=np.generic)
 _LISTED = 20
 _COMPARED_FOR_HINTS = 100_000
 _FLOAT_LIKE = re.compile(r"[+-]?([0-9]+\.[0-9]*|[0-9]*\.?[0-9]+[eE][+-]?[0-9]+|nan|inf|NaN|Infinity)")
@@ -30,7 +32,7 @@ class IdMatch:
     counts: IdCounts
     positions: Integers
 
-    def in_corpus_order(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
+    def in_corpus_order(self, values: npt.NDArray[Number]) -> npt.NDArray[Number]:
         """Values of the rows, put in the order of the corpus. Only for an exact match."""
         ordered = np.empty_like(values)
         ordered[self.positions] = values

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,8 @@ from runner.evidence.canonical import content_sha256, load_json_file, records_sh
 from runner.protocol.labels import LabelTable, label_table
 from runner.protocol.lengths import effective_max_length
 from runner.protocol.modelfiles import ModelFolder, resolve_model
+from runner.protocol.predictions import read_predictions
+from runner.protocol.reference import checked_baseline, reference_of, write_reference
 from runner.protocol.schema import CorpusFiles, Judgement, LockedCorpus, LockedFile, Plan, Protocol
 
 
@@ -43,8 +43,9 @@ def frozen_deadline(plan: Plan) -> str:
     return plan.deadline if has_offset else f"{plan.deadline}[{plan.zone}]"
 
 
-def reference_path(campaign: Campaign, corpus_id: str) -> Path:
-    return campaign.protocol_dir / "reference" / f"{corpus_id}.parquet"
+def reference_path(campaign: Campaign, corpus: Corpus, corpus_id: str) -> Path:
+    """Named by content: the reference of an earlier revision stays beside it."""
+    return campaign.protocol_dir / "reference" / f"{corpus_id}-{corpus.records_sha256[:12]}.parquet"
 
 
 def baseline_path(campaign: Campaign, protocol: Protocol, corpus_id: str) -> Path:
@@ -129,9 +130,8 @@ def _locked_file(campaign: Campaign, file: Path, *, named: Path | None = None) -
 def _locked(
     campaign: Campaign, protocol: Protocol, files: CorpusFiles, corpus: Corpus, table: LabelTable, references: Path
 ) -> LockedCorpus:
-    from runner.protocol.reference import write_reference
-
-    reference = references / f"{files.id}.parquet"
+    final_reference = reference_path(campaign, corpus, files.id)
+    reference = references / final_reference.name
     write_reference(corpus, reference)
     return LockedCorpus(
         id=files.id,
@@ -142,7 +142,7 @@ def _locked(
         labels_sha256=records_sha256((document.id, document.label or "") for document in corpus.documents),
         tuning=locked_files(campaign, files.tuning) if files.tuning else (),
         baseline=_baseline(campaign, protocol, files.id, reference, corpus, table),
-        reference=_locked_file(campaign, reference, named=reference_path(campaign, files.id)),
+        reference=_locked_file(campaign, reference, named=final_reference),
         seen_before=files.seen_before,
     )
 
@@ -150,9 +150,6 @@ def _locked(
 def _baseline(
     campaign: Campaign, protocol: Protocol, corpus_id: str, reference: Path, corpus: Corpus, table: LabelTable
 ) -> LockedFile:
-    from runner.protocol.predictions import read_predictions
-    from runner.protocol.reference import checked_baseline, reference_of
-
     path = baseline_path(campaign, protocol, corpus_id)
     if not path.is_file():
         raise InputRefused(
@@ -201,17 +198,3 @@ def _check_subgroups(campaign: Campaign, protocol: Protocol, files: CorpusFiles,
                 details=(f"values there: {', '.join(show_value(value) for value in values[:20])}",),
                 next_step="correct the value, or leave the subgroup out before the freeze",
             )
-
-
-def staging_folder(campaign: Campaign) -> Iterator[Path]:
-    """A temporary folder on the campaign's own file system, so that files can be renamed into place."""
-    with tempfile.TemporaryDirectory(prefix=".freeze-", dir=campaign.protocol_dir) as name:
-        yield Path(name)
-
-
-def move_into_place(source: Path, target: Path) -> None:
-    """Durably: the bytes are on disk before the name is."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with source.open("rb") as stream:
-        os.fsync(stream.fileno())
-    source.replace(target)

@@ -97,8 +97,7 @@ def label_table(
 
 def table_of(lock: Lock) -> LabelTable:
     """The frozen table."""
-    model = Model.from_json(lock.judgement.protocol["model"])
-    return LabelTable(lock.judgement.label_table, model.single_logit)
+    return LabelTable(lock.judgement.label_table, lock.protocol.model.single_logit)
 
 
 def decode(logits: npt.NDArray[Any], table: LabelTable) -> Decoded:

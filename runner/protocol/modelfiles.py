@@ -42,8 +42,7 @@ def resolve_model(model: Model, protocol_dir: Path, *, revision: str | None = No
 
 def check_model(campaign: Campaign, lock: Lock) -> Path:
     """The folder to load from, if every file is as it was at the freeze (MO-19)."""
-    model = Model.from_json(lock.judgement.protocol["model"])
-    found = resolve_model(model, campaign.protocol_dir, revision=lock.judgement.model_revision)
+    found = resolve_model(lock.protocol.model, campaign.protocol_dir, revision=lock.judgement.model_revision)
     now = {file.path: file.sha256 for file in found.files}
     frozen = {file.path: file.sha256 for file in lock.judgement.model_files}
     changed = sorted(name for name in now.keys() | frozen.keys() if now.get(name) != frozen.get(name))

@@ -92,13 +92,16 @@ def load_reference(campaign: Campaign, lock: Lock, corpus_id: str) -> Reference:
     if locked.reference is None:
         raise InputRefused(f"the lock holds no reference for corpus '{corpus_id}'", next_step="runner freeze")
     path = check_file(campaign, locked.reference, "the reference (ids and labels)")
-    table = pq.read_table(path, memory_map=True)
-    model = Model.from_json(lock.judgement.protocol["model"])
-    labels = table_of(lock)
+    return reference_of(path, corpus_id, table_of(lock), lock.protocol.model)
+
+
+def reference_of(path: Path, corpus_id: str, table: LabelTable, model: Model) -> Reference:
+    """The content of one reference file, labels as classes of the table."""
+    columns = pq.read_table(path, memory_map=True)
     groups = {
-        name.removeprefix(_GROUP): _group(table[name]) for name in table.column_names if name.startswith(_GROUP)
+        name.removeprefix(_GROUP): _group(columns[name]) for name in columns.column_names if name.startswith(_GROUP)
     }
-    return Reference(corpus_id, table["id"], _truth(table["label"], labels, model), labels, groups)
+    return Reference(corpus_id, columns["id"], _truth(columns["label"], table, model), table, groups)
 
 
 def locked_corpus(lock: Lock, corpus_id: str) -> LockedCorpus:

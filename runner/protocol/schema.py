@@ -281,3 +281,8 @@ class Lock(Record):
         from runner.evidence.canonical import content_sha256
 
         return content_sha256({"judgement": self.judgement.as_json(), "nonce": self.nonce})
+
+    @property
+    def protocol(self) -> Protocol:
+        """The frozen protocol; its series and variants are empty: the lock holds the list of variants."""
+        return Protocol.from_json({**self.judgement.protocol, "series": [], "variant": []})
