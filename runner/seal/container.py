@@ -78,7 +78,7 @@ def read_container(path: Path) -> dict[str, bytes]:
             entries = archive.infolist()
             _refuse_entries(entries, path)
             files = {entry.filename: archive.read(entry) for entry in entries}
-    except (OSError, zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError) as error:
+    except (OSError, zipfile.BadZipFile, zlib.error, struct.error, ValueError, RuntimeError, EOFError) as error:
         raise NotAccepted(f"not a readable archive, or damaged: {error}", file=path) from None
     _require_canonical(path, files)
     return files
