@@ -11,6 +11,7 @@ from typing import Any
 from runner.errors import InputRefused, show_value
 from runner.evidence.campaign import Campaign
 from runner.evidence.canonical import load_json_file, sha256_file
+from runner.protocol.changes import Change
 from runner.protocol.schema import Lock, LockedFile, Model
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -42,30 +43,37 @@ def resolve_model(model: Model, protocol_dir: Path, *, revision: str | None = No
 
 def check_model(campaign: Campaign, lock: Lock) -> Path:
     """The folder to load from, if every file is as it was at the freeze (MO-19)."""
-    found = resolve_model(lock.protocol.model, campaign.protocol_dir, revision=lock.judgement.model_revision)
-    now = {file.path: file.sha256 for file in found.files}
-    frozen = {file.path: file.sha256 for file in lock.judgement.model_files}
-    changed = sorted(name for name in now.keys() | frozen.keys() if now.get(name) != frozen.get(name))
-    if changed:
-        equal = sorted(now.keys() & frozen.keys() - set(changed))
+    found = _found(campaign, lock)
+    changes = _file_changes(lock, found)
+    if changes:
+        changed = {change.field for change in changes}
+        equal = [file.path for file in lock.judgement.model_files if f"model file {file.path}" not in changed]
         raise InputRefused(
             "the model is not the frozen one",
             file=found.path,
-            details=(
-                *(f"{name}: {_what_happened(name, now, frozen)}" for name in changed),
-                f"as frozen: {', '.join(equal) or 'no file'}",
-            ),
+            details=(*(str(change) for change in changes), f"as frozen: {', '.join(equal) or 'no file'}"),
             next_step="put the frozen files back; another model needs a new protocol revision (runner protocol revise)",
         )
     return found.path
 
 
-def _what_happened(name: str, now: dict[str, str], frozen: dict[str, str]) -> str:
-    if name not in now:
-        return "missing"
-    if name not in frozen:
-        return "added since the freeze"
-    return f"changed (sha256 {frozen[name][:12]} -> {now[name][:12]})"
+def model_changes(campaign: Campaign, lock: Lock) -> tuple[Change, ...]:
+    """Model files whose content differs from the freeze, or that came or went."""
+    return _file_changes(lock, _found(campaign, lock))
+
+
+def _found(campaign: Campaign, lock: Lock) -> ModelFolder:
+    return resolve_model(lock.protocol.model, campaign.protocol_dir, revision=lock.judgement.model_revision)
+
+
+def _file_changes(lock: Lock, found: ModelFolder) -> tuple[Change, ...]:
+    now = {file.path: file.sha256 for file in found.files}
+    frozen = {file.path: file.sha256 for file in lock.judgement.model_files}
+    return tuple(
+        Change(f"model file {name}", frozen.get(name), now.get(name))
+        for name in sorted(now.keys() | frozen.keys())
+        if now.get(name) != frozen.get(name)
+    )
 
 
 def _locate(model: Model, protocol_dir: Path, revision: str | None) -> tuple[Path, str | None]:

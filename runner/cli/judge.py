@@ -1,0 +1,85 @@
+"""Commands that judge: `validate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from runner.cli.output import Output, Session, runner_command
+from runner.evidence.attempt import Status
+from runner.evidence.campaign import Campaign
+from runner.evidence.verdict import Verdict
+
+# Not a failure of the configuration (DESIGN 6.4): such rows do not turn the exit status.
+_NO_FAILURE = (Status.UNAVAILABLE, Status.UNSUPPORTED, Status.INTERRUPTED)
+
+
+@runner_command("validate", short_help="Judge every attempt, or a prediction file of another engine.")
+@click.option(
+    "--predictions", type=click.Path(path_type=Path), default=None,
+    help="Judge this file instead (CSV, JSONL or Parquet with columns id, label and optionally score).",
+)
+@click.option("--corpus", "corpus_id", default=None, help="Corpus id for --predictions (default: the only one).")
+def validate(session: Session, predictions: Path | None, corpus_id: str | None) -> Output:
+    """Judge every attempt against the frozen protocol and write verdicts/.
+
+    Exit 3 if an attempt was rejected. With --predictions, one file of any engine is judged; nothing
+    is written.
+    """
+    campaign = Campaign(session.root)
+    if predictions is not None:
+        return _one_file(campaign, predictions, corpus_id)
+    return _all_attempts(campaign)
+
+
+def _all_attempts(campaign: Campaign) -> Output:
+    from runner.evidence.store import read_attempts
+    from runner.judge.campaign import judge_campaign
+
+    verdicts = judge_campaign(campaign)
+    if not verdicts:
+        return Output(["no attempt to judge yet", "next: runner measure"], {"verdicts": []})
+    attempts = {attempt.attempt_id: attempt for attempt in read_attempts(campaign)}
+    lines = []
+    rejected = 0
+    for verdict in verdicts:
+        attempt = attempts[verdict.attempt_id]
+        if not verdict.accepted and attempt.status not in _NO_FAILURE:
+            rejected += 1
+        lines.append(f"{attempt.variant_id:<12} pass {attempt.slot.pass_index + 1}  {_bottom_line(verdict)}")
+        lines += _more(verdict, indent="    ")
+    accepted = sum(verdict.accepted for verdict in verdicts)
+    lines.append(f"{accepted} of {len(verdicts)} attempts accepted; verdicts in {campaign.verdicts}")
+    data = {"verdicts": [verdict.as_json() for verdict in verdicts], "accepted": accepted, "rejected": rejected}
+    return Output(lines, data, exit_code=3 if rejected else 0)
+
+
+def _one_file(campaign: Campaign, path: Path, corpus_id: str | None) -> Output:
+    from runner.judge.campaign import judge_predictions
+
+    verdict = judge_predictions(campaign, path, corpus_id)
+    lines = [f"{path.name}: {_bottom_line(verdict)}", *_more(verdict, indent="  ")]
+    if verdict.flips_listed:
+        flips = ", ".join(f"{flip.document_id} ({flip.baseline_label} -> {flip.label})" for flip in verdict.flips_listed)
+        lines.append(f"  label flips against the baseline: {flips}")
+    return Output(lines, {"verdict": verdict.as_json()}, exit_code=0 if verdict.accepted else 3)
+
+
+def _bottom_line(verdict: Verdict) -> str:
+    shown = []
+    for value in verdict.metrics[:1]:
+        figure = value.fraction or value.value or "undefined"
+        shown.append(f"{value.metric} {figure}")
+    if verdict.drop is not None:
+        shown.append(f"drop {verdict.drop}")
+    if verdict.flips is not None:
+        shown.append(f"flips {verdict.flips}")
+    word = "accepted" if verdict.accepted else "rejected"
+    return f"{word:<9} {', '.join(shown)}".rstrip()
+
+
+def _more(verdict: Verdict, indent: str) -> list[str]:
+    return [f"{indent}{reason}" for reason in verdict.reasons] + [
+        f"{indent}warning: {warning}" for warning in verdict.warnings
+    ]
