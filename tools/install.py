@@ -14,6 +14,7 @@ import platform
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -33,12 +34,12 @@ INPUTS = ("pyproject.toml", "constraints.txt", "requirements-torch.txt")
 # Settings of pip that say how to reach packages stay; those that change what or where is
 # installed (a target folder, constraints of an image, pre-releases) do not reach this environment.
 KEPT_PIP_SETTINGS = frozenset(
-    "PIP_" + name
-    for name in (
-        "CACHE_DIR CERT CLIENT_CERT CONFIG_FILE DEFAULT_TIMEOUT EXTRA_INDEX_URL FIND_LINKS INDEX_URL "
-        "KEYRING_PROVIDER NO_CACHE_DIR NO_INDEX PROXY RETRIES TIMEOUT TRUSTED_HOST"
-    ).split()
-)
+    {
+        "PIP_CACHE_DIR", "PIP_CERT", "PIP_CLIENT_CERT", "PIP_CONFIG_FILE", "PIP_DEFAULT_TIMEOUT",
+        "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "PIP_INDEX_URL", "PIP_KEYRING_PROVIDER", "PIP_NO_CACHE_DIR",
+        "PIP_NO_INDEX", "PIP_PROXY", "PIP_RETRIES", "PIP_TIMEOUT", "PIP_TRUSTED_HOST",
+    }
+)  # fmt: skip
 
 
 def say(text: str) -> None:
@@ -72,6 +73,13 @@ def wanted_extras(text: str, installed: tuple[str, ...]) -> tuple[str, ...]:
 def fingerprints() -> dict[str, str]:
     """SHA-256 of the files that decide what is installed."""
     return {name: hashlib.sha256((ROOT / name).read_bytes()).hexdigest() for name in INPUTS}
+
+
+def build_requirements() -> list[str]:
+    """What building the project itself needs, from pyproject.toml."""
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        requires: list[str] = tomllib.load(file)["build-system"]["requires"]
+    return requires
 
 
 def read_record() -> dict[str, Any]:
@@ -158,7 +166,7 @@ class Installation:
         with self.step("environment"):
             self.make_environment()
         RECORD.unlink(missing_ok=True)
-        pins = ["--constraint", "constraints.txt"]
+        options = ["--constraint", "constraints.txt"]
         found = None
         if self.system_torch:
             with self.step("torch"):
@@ -166,7 +174,9 @@ class Installation:
                 say(f"reusing torch {found.version} of this machine; it will not be replaced")
                 pin = VENV / "constraint-torch.txt"
                 pin.write_text(f"torch=={found.version}\n", encoding="utf-8")
-                pins += ["--constraint", str(pin)]
+                # pip's isolated builds would see the image's old setuptools first: build here instead.
+                self.pip("--upgrade", *build_requirements())
+                options += ["--constraint", str(pin), "--no-build-isolation"]
         elif "measure" in self.extras:
             with self.step("torch"):
                 say("installing torch")
@@ -175,7 +185,7 @@ class Installation:
                 self.pip("--requirement", "requirements-torch.txt")
         with self.step("project"):
             say(f"installing the project with {', '.join(self.extras)}")
-            self.pip(*pins, "--editable", f".[{','.join(self.extras)}]")
+            self.pip(*options, "--editable", f".[{','.join(self.extras)}]")
         with self.step("check"):
             torch = torch_build.probe(self.python)
             if found:
@@ -219,12 +229,11 @@ def _has_ensurepip() -> bool:
     return subprocess.run([sys.executable, "-c", "import ensurepip"], capture_output=True, check=False).returncode == 0
 
 
-def system_needs(extras: tuple[str, ...]) -> list[tuple[str, tuple[needs.Need, ...]]]:
-    """What the system must bring for the chosen extras; nothing for the command line alone."""
-    found = [("signatures", needs.SIGNATURES)]
+def system_needs(extras: tuple[str, ...]) -> Iterator[tuple[str, tuple[needs.Need, ...]]]:
+    """What the system must bring for the chosen extras, with its purpose."""
+    yield "signatures", needs.SIGNATURES
     if "report" in extras:
-        found.append(("the note", needs.NOTE_LIBRARIES))
-    return found
+        yield "the note", needs.NOTE_LIBRARIES
 
 
 def install(extras_text: str, system_torch: bool, test_tools: bool) -> None:

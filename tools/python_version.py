@@ -1,4 +1,5 @@
 """Refuse an old Python with one clear line. Written so that any Python 2.7 or 3 can read this file."""
+# ruff: noqa: UP032, UP036
 
 import sys
 

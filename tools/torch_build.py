@@ -78,7 +78,10 @@ def share_with(python: Path) -> Torch:
 
 
 def _link_site_packages(python: Path) -> None:
-    """Name the packages of the running Python in a `.pth` file; those of the new environment win."""
+    """Name the packages of the running Python in a `.pth` file; those of the new environment win.
+
+    `addsitedir` also follows the `.pth` files of the image, which a bare path would not.
+    """
     ask = "import json, site; print(json.dumps(site.getsitepackages()))"
 
     def folders(of: Path | str) -> list[str]:
@@ -86,7 +89,8 @@ def _link_site_packages(python: Path) -> None:
         return found
 
     link = Path(folders(python)[0]) / "packages-of-the-image.pth"
-    link.write_text("\n".join(folders(sys.executable)) + "\n", encoding="utf-8")
+    lines = [f"import site; site.addsitedir({folder!r})\n" for folder in folders(sys.executable)]
+    link.write_text("".join(lines), encoding="utf-8")
 
 
 def refuse_replaced(before: Torch, after: Torch | None) -> None:

@@ -1,0 +1,128 @@
+"""The front door: `make help`, values that reach the commands untouched, exit statuses, nothing done twice."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from runner.cli.main import COMMANDS
+
+ROOT = Path(__file__).resolve().parents[2]
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+RECORDER = """#!/bin/sh
+for word in "$@"; do printf '%s\\n' "$word"; done > arguments.txt
+exit ${RECORDED_STATUS:-0}
+"""
+
+
+def make(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    return subprocess.run(
+        ["make", *arguments],
+        cwd=folder, env=clean | environment, capture_output=True, text=True, encoding="utf-8", check=False,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def front_door(tmp_path: Path) -> Path:
+    """A folder with the real Makefile and a `runner` that writes down its arguments."""
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    for name in ("pyproject.toml", "constraints.txt", "requirements-torch.txt"):
+        (tmp_path / name).write_text("", encoding="utf-8")
+    runner = tmp_path / ".venv/bin/runner"
+    runner.parent.mkdir(parents=True)
+    runner.write_text(RECORDER, encoding="utf-8")
+    runner.chmod(0o755)
+    (tmp_path / ".venv/installation.json").write_text("{}", encoding="utf-8")
+    return tmp_path
+
+
+def arguments(folder: Path) -> list[str]:
+    return (folder / "arguments.txt").read_text(encoding="utf-8").splitlines()
+
+
+def test_help_lists_every_target_once_with_one_line() -> None:
+    shown = make(ROOT, "help")
+    assert shown.returncode == 0
+    listed = re.findall(r"^  ([a-z-]+) +\S", shown.stdout, re.MULTILINE)
+    declared = [name for line in re.findall(r"^\.PHONY: (.*)$", MAKEFILE, re.MULTILINE) for name in line.split()]
+    assert sorted(listed) == sorted(declared)
+    assert len(set(listed)) == len(listed)
+
+
+def test_help_is_the_default() -> None:
+    assert make(ROOT).stdout == make(ROOT, "help").stdout
+
+
+def test_every_command_called_by_the_makefile_exists() -> None:
+    called = set(re.findall(r"\$\(RUNNER\) ([a-z-]+)", MAKEFILE))
+    assert called <= set(COMMANDS), called - set(COMMANDS)
+
+
+def test_recipes_never_paste_a_users_value_into_the_shell() -> None:
+    names = re.search(r"USER_VARIABLES := ((?:.*\\\n)*.*)", MAKEFILE)
+    assert names is not None
+    recipes = "\n".join(line for line in MAKEFILE.splitlines() if line.startswith("\t"))
+    for name in names.group(1).replace("\\\n", " ").split():
+        assert f"$({name})" not in recipes, name
+        assert f'"$${name}"' in recipes or f"$${{{name}:-" in recipes, name
+
+
+HOSTILE = ("$(shell touch evil)", "`touch evil`", '"; touch evil; "', "'; touch evil; '", "$$(touch evil)")
+
+
+@pytest.mark.parametrize("value", [*HOSTILE, "two words", "ü=%", "-n"])
+def test_values_reach_the_command_untouched(front_door: Path, value: str) -> None:
+    done = make(front_door, "price", f"GPU={value}", "LOTS=2")
+    assert done.returncode == 0, done.stderr
+    assert arguments(front_door) == ["price", "--gpu", value, "--lots", "2"]
+    assert not (front_door / "evil").exists()
+
+
+def test_what_is_not_given_is_not_passed(front_door: Path) -> None:
+    assert make(front_door, "measure", "BATCHES=1 4 8").returncode == 0
+    assert arguments(front_door) == ["measure", "--batches", "1 4 8"]
+
+
+def test_campaign_folder_may_hold_blanks(front_door: Path) -> None:
+    (front_door / "my campaign").mkdir()
+    assert make(front_door, "decide", "CAMPAIGN=my campaign").returncode == 0
+    assert arguments(front_door) == ["--campaign", "my campaign", "decide"]
+
+
+def test_status_of_the_command_is_shown_although_make_says_2(front_door: Path) -> None:
+    done = make(front_door, "measure", "GPU=b200", RECORDED_STATUS="3")
+    assert done.returncode == 2
+    assert "runner: exit status 3" in done.stderr
+
+
+def test_note_is_not_built_again_when_nothing_changed(front_door: Path) -> None:
+    for folder in ("note", "verdicts", "templates"):
+        (front_door / folder).mkdir()
+    (front_door / "note/decision-note.pdf").write_text("x", encoding="utf-8")
+
+    def built(*more: str) -> bool:
+        (front_door / "arguments.txt").unlink(missing_ok=True)
+        assert make(front_door, "report", *more).returncode == 0
+        return (front_door / "arguments.txt").exists()
+
+    assert built()
+    assert not built()
+    assert built("NOTE_LANG=de"), "another language is another note"
+    assert arguments(front_door) == ["report", "--language", "de"]
+    assert built(), "and back"
+    later = (front_door / "note/decision-note.pdf").stat().st_mtime + 10
+    (front_door / "verdicts/one.json").write_text("{}", encoding="utf-8")
+    os.utime(front_door / "verdicts", (later, later))
+    assert built(), "a new verdict makes the note old"
+
+
+def test_failed_report_is_tried_again(front_door: Path) -> None:
+    (front_door / "note").mkdir()
+    assert make(front_door, "report", RECORDED_STATUS="3").returncode == 2
+    assert not list((front_door / "note").glob(".language-*"))
