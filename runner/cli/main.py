@@ -22,11 +22,13 @@ from runner.errors import RunnerError
 # name: (module below runner.cli, attribute, one-line help)
 COMMANDS: dict[str, tuple[str, str, str]] = {
     "protocol": ("protocol", "protocol", "Start, compare and revise the quality protocol."),
+    "demo-model": ("corpus", "demo_model", "Make the embedded synthetic corpus and model again (about three minutes)."),
     "baseline": ("measure", "baseline", "Reference predictions of every corpus, untimed, before the freeze."),
     "freeze": ("protocol", "freeze", "Fix protocol, corpora, baseline and model before times are seen."),
     "plan": ("measure", "plan", "Blank sheet of the planned attempts; nothing is measured."),
     "measure": ("measure", "measure", "Run the attempts that are still missing, in the frozen order."),
     "validate": ("judge", "validate", "Judge every attempt, or a prediction file of another engine."),
+    "decide": ("decide", "decide", "Choose the admissible configuration of smallest committed cost, or say why not."),
     "window": ("pricing", "window", "Elapsed hours of a rental's calendar, and which packages cover."),
     "price": ("pricing", "price", "Committed cost of a package; which packages cover a window."),
 }

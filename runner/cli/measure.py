@@ -1,0 +1,99 @@
+"""`runner baseline`, `runner plan`, `runner measure`: reference predictions, blank sheet, attempts."""
+
+from __future__ import annotations
+
+import re
+
+import click
+
+from runner.cli.output import Output, Session, runner_command
+from runner.cli.progress import make_progress
+from runner.errors import InputRefused
+from runner.evidence.attempt import Attempt
+from runner.evidence.campaign import Campaign
+from runner.measure.run import Outcome, Request
+
+_PLACES = 3
+
+
+@runner_command("baseline")
+def baseline(session: Session) -> Output:
+    """Reference predictions of every corpus, untimed, before the freeze."""
+    from runner.measure.baseline import make_baselines
+
+    campaign = Campaign(session.root)
+    files = make_baselines(campaign)
+    lines = [
+        f"{campaign.relative(file.path)}: {file.documents} documents" + ("" if file.made else " (unchanged)")
+        for file in files
+    ]
+    data = [{"corpus": file.corpus_id, "path": campaign.relative(file.path), "documents": file.documents,
+             "made": file.made} for file in files]
+    return Output([*lines, "next: runner freeze"], {"baselines": data})
+
+
+@runner_command("plan")
+def plan(session: Session) -> Output:
+    """Blank sheet of the planned attempts; performance cells stay empty until measured."""
+    from runner.measure.plan_sheet import write_plan_sheet
+
+    campaign = Campaign(session.root)
+    path, rows = write_plan_sheet(campaign)
+    name = campaign.relative(path)
+    return Output([f"{name}: {len(rows)} planned attempts, nothing measured yet"], {"path": name, "rows": rows})
+
+
+@runner_command("measure")
+@click.option("--gpu", required=True, help="what was rented, as in tariffs.csv; cpu is the own machine")
+@click.option("--batches", default="", help='batch series, such as "1 4 8" (default: all variants of the lock)')
+@click.option("--series", default=None, help="one series or variant of the lock")
+@click.option("--passes", type=int, default=None, help="passes per variant, up to the frozen maximum")
+def measure(session: Session, gpu: str, batches: str, series: str | None, passes: int | None) -> Output:
+    """Run the attempts that are still missing, in the frozen order."""
+    from runner.measure.run import measure as run
+
+    request = Request(gpu=gpu, batches=_batches(batches), series=series, passes=passes)
+    if request.batches and series:
+        raise InputRefused("give either --batches or --series, not both", value=f"{batches} and {series}")
+    outcome = run(Campaign(session.root), request, make_progress())
+    return Output(_lines(outcome), _data(outcome), 0 if outcome.complete else 3)
+
+
+def _batches(text: str) -> tuple[int, ...]:
+    parts = re.split(r"[ ,]+", text.strip()) if text.strip() else []
+    if not all(re.fullmatch(r"[1-9][0-9]{0,5}", part) for part in parts):
+        raise InputRefused("batches are whole numbers from 1 on", column="BATCHES", value=text, next_step='"1 4 8"')
+    return tuple(int(part) for part in parts)
+
+
+def _lines(outcome: Outcome) -> list[str]:
+    lines = [f"warning: {warning}" for warning in outcome.warnings]
+    lines.append(f"{len(outcome.written)} attempts recorded, {outcome.completed} of {outcome.wanted} passes completed")
+    if outcome.stopped_by:
+        lines.append(f"stopped by {outcome.stopped_by}; the same command goes on with what is missing")
+    elif outcome.complete:
+        lines.append("next: runner validate")
+    else:
+        lines.append("not every pass was completed; the rows say why (records/attempts/)")
+    return lines
+
+
+def _data(outcome: Outcome) -> dict[str, object]:
+    return {
+        "written": [_row(attempt) for attempt in outcome.written],
+        "completed": outcome.completed,
+        "wanted": outcome.wanted,
+        "stopped_by": outcome.stopped_by,
+        "warnings": list(outcome.warnings),
+    }
+
+
+def _row(attempt: Attempt) -> dict[str, object]:
+    return {
+        "attempt_id": attempt.attempt_id,
+        "variant": attempt.variant_id,
+        "status": attempt.status.value,
+        "pass_seconds": attempt.pass_seconds,
+        "completed_documents": attempt.completed_documents,
+        "error": None if attempt.error is None else attempt.error.message,
+    }

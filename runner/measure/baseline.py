@@ -1,0 +1,172 @@
+"""`baseline`: reference predictions, untimed, before the freeze (M2). Full precision, batch 1 by default."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from runner.corpus.read import Corpus, read_corpus
+from runner.errors import InputRefused, NotAccepted
+from runner.evidence.attempt import Settings, Status
+from runner.evidence.campaign import Campaign
+from runner.evidence.canonical import content_sha256, load_json_file, pretty_json, sha256_file
+from runner.evidence.files import campaign_lock, write_atomic
+from runner.measure.environment import worker_environment
+from runner.measure.job import Job, ModelSource
+from runner.measure.rows import WorkFiles, verdict_on_end
+from runner.measure.run import corpus_source
+from runner.measure.supervisor import ChildEnd, StopRequest, run_worker
+from runner.protocol.labels import label_table
+from runner.protocol.lengths import effective_max_length
+from runner.protocol.modelfiles import ModelFolder, resolve_model
+from runner.protocol.read import read_protocol
+from runner.protocol.schema import CorpusFiles, Protocol
+
+
+@dataclass(frozen=True)
+class BaselineFile:
+    """One corpus' reference predictions; `made` is false when they were there already and still fit."""
+
+    corpus_id: str
+    path: Path
+    documents: int
+    made: bool
+
+
+def make_baselines(campaign: Campaign) -> tuple[BaselineFile, ...]:
+    """Predict every corpus once with the protocol's baseline settings. Nothing is timed or recorded as an attempt.
+
+    A baseline that was made from the same corpus, model and settings is kept.
+    """
+    protocol = read_protocol(campaign.protocol)
+    if protocol.baseline.file is not None:
+        raise InputRefused(
+            "the protocol brings its own baseline file, so none is made", file=campaign.protocol,
+            value=protocol.baseline.file, next_step="runner freeze",
+        )
+    folder = resolve_model(protocol.model, campaign.protocol_dir)
+    corpora = [(files, _read(campaign, files)) for files in protocol.corpus]
+    model = _model_source(protocol, folder, [corpus for _, corpus in corpora])
+    with campaign_lock(campaign), StopRequest().listening() as stop:
+        return tuple(_baseline(campaign, protocol, folder, model, files, corpus, stop) for files, corpus in corpora)
+
+
+def _read(campaign: Campaign, files: CorpusFiles) -> Corpus:
+    return read_corpus(
+        campaign.protocol_dir / files.final,
+        id_column=files.id_column,
+        text_column=files.text_column,
+        label_column=files.label_column,
+        group_columns=files.group_columns,
+        allow_case_twins=files.allow_case_twins,
+        allow_empty_texts=files.allow_empty_texts,
+    )
+
+
+def _model_source(protocol: Protocol, folder: ModelFolder, corpora: list[Corpus]) -> ModelSource:
+    config = folder.path / "config.json"
+    labels = [document.label for corpus in corpora for document in corpus.documents if document.label is not None]
+    table = label_table(load_json_file(config), protocol.model, labels, file=config)
+    single = protocol.model.single_logit
+    return ModelSource(
+        path=str(folder.path.resolve()),
+        allow_custom_code=protocol.model.allow_custom_code,
+        allow_pickle=protocol.model.allow_pickle,
+        pad_token=protocol.model.pad_token,
+        max_length=effective_max_length(folder.path, protocol.model.max_length),
+        labels=table.labels,
+        single_logit=None if single is None else single.as_json(),
+    )
+
+
+def _baseline(
+    campaign: Campaign,
+    protocol: Protocol,
+    folder: ModelFolder,
+    model: ModelSource,
+    files: CorpusFiles,
+    corpus: Corpus,
+    stop: StopRequest,
+) -> BaselineFile:
+    path = campaign.baseline_dir / f"{files.id}.parquet"
+    sidecar = path.with_suffix(".json")
+    settings = protocol.baseline.settings.model_copy(
+        update={"max_length": protocol.baseline.settings.max_length or model.max_length}
+    )
+    inputs = {
+        "corpus_id": files.id,
+        "corpus_records_sha256": corpus.records_sha256,
+        "model_files_sha256": content_sha256([file.as_json() for file in folder.files]),
+        "requested": settings.as_json(),
+        "seed": protocol.measurement.seeds[0],
+    }
+    documents = len(corpus.documents)
+    if _still_fits(path, sidecar, inputs):
+        return BaselineFile(files.id, path, documents, made=False)
+    work = WorkFiles(campaign, f"baseline-{files.id}")
+    work.journal.parent.mkdir(parents=True, exist_ok=True)
+    job = Job(
+        attempt_id=f"baseline-{files.id}",
+        corpus=corpus_source(campaign, files, documents),
+        model=model,
+        settings=settings.as_json(),
+        seed=protocol.measurement.seeds[0],
+        device="cpu",
+        warm_up_inputs="none",
+        warm_up_passes=0,
+        sample_interval_seconds=1.0,
+        timed=False,
+        journal=str(work.hidden_journal.resolve()),
+        results=str(work.results.resolve()),
+        result=str(work.result.resolve()),
+        predictions=str(path.resolve()),
+        spawned_mono_ns=time.monotonic_ns(),
+        parent_pid=os.getpid(),
+    )
+    try:
+        end = run_worker(
+            job,
+            environment=worker_environment(os.environ, settings.threads),
+            timeout_seconds=float("inf"),
+            stop=stop,
+        )
+        facts = _facts(end)
+    finally:
+        work.remove_temporary()
+    differences = settings.differences(Settings(**facts["effective"]))
+    if differences:
+        path.unlink(missing_ok=True)
+        raise NotAccepted("the baseline did not run as the protocol asks", details=differences)
+    made = {"schema_version": "baseline/1", "made_by": "runner baseline", **inputs}
+    made |= {"predictions_sha256": sha256_file(path), "documents": documents, "effective": facts["effective"]}
+    made |= {"runtime": facts["runtime"], "model": facts["model"], "tokenizer": facts["tokenizer"]}
+    write_atomic(sidecar, pretty_json(made))
+    return BaselineFile(files.id, path, documents, made=True)
+
+
+def _facts(end: ChildEnd) -> dict[str, dict[str, Any]]:
+    """What the worker found, or why there is no baseline."""
+    status, error = verdict_on_end(end)
+    if status is Status.COMPLETED and end.result is not None:
+        facts: dict[str, dict[str, Any]] = end.result["facts"]
+        return facts
+    details = [] if error is None else [f"{error.kind}: {error.message}"]
+    if end.stderr_tail:
+        details.append(f"last line of the worker: {end.stderr_tail.splitlines()[-1][:300]}")
+    raise NotAccepted(
+        f"no baseline was made: {status.value}", details=tuple(details),
+        next_step="correct the cause, then run runner baseline again",
+    )
+
+
+def _still_fits(path: Path, sidecar: Path, inputs: dict[str, object]) -> bool:
+    if not (path.exists() and sidecar.exists()):
+        return False
+    try:
+        made = load_json_file(sidecar)
+    except InputRefused:
+        return False
+    return isinstance(made, dict) and inputs.items() <= made.items() and made["predictions_sha256"] == sha256_file(path)

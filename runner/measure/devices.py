@@ -1,0 +1,52 @@
+"""Declared against present (M11): what was rented, and what is really there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from runner.catalogue.devices import matches
+from runner.errors import InputRefused
+from runner.measure.environment import cpu_name
+from runner.measure.probe import FoundDevices, find_devices
+
+OWN_MACHINE = "cpu"
+
+
+@dataclass(frozen=True)
+class Presence:
+    """Devices to measure on, or why there are none. `torch_device` is what the worker uses."""
+
+    declared: str
+    found: tuple[str, ...]
+    uuid_sha256: tuple[str, ...]
+    torch_device: str | None
+    problem: str | None
+
+
+def look_for(
+    gpu: str, devices: int, tariffs: Path, find: Callable[[], FoundDevices] = find_devices
+) -> Presence:
+    """Whether `devices` cards of the declared kind are here. `cpu` is always the user's own machine."""
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,119}", gpu):
+        raise InputRefused("a GPU is named as in tariffs.csv, or cpu", column="GPU", value=gpu)
+    if gpu == OWN_MACHINE:
+        return Presence(gpu, (cpu_name(),), (), "cpu", None)
+    known = matches(gpu, "", tariffs) is not None
+    present = find()
+    if not present.names:
+        return Presence(gpu, (), (), None, f"declared {gpu}, found no card ({present.problem or 'none'})")
+    fitting = [name for name in present.names if (matches(gpu, name, tariffs) if known else _names(gpu, name))]
+    if len(fitting) != len(present.names) or len(fitting) < devices:
+        listed = ", ".join(present.names)
+        wanted = f"{devices} x {gpu}" if devices > 1 else gpu
+        return Presence(gpu, present.names, present.uuid_sha256, None, f"declared {wanted}, found {listed}")
+    return Presence(gpu, present.names, present.uuid_sha256, "cuda", None)
+
+
+def _names(gpu: str, device_name: str) -> bool:
+    """For hardware without tariff: every part of `rtx-3080` stands as a word in the device's name."""
+    words = re.split(r"[^a-z0-9]+", device_name.lower())
+    return all(part in words for part in re.split(r"[^a-z0-9]+", gpu.lower()))

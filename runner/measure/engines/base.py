@@ -1,0 +1,34 @@
+"""What every engine of the worker offers: load, warm up, classify, and say what was really in effect."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from runner.measure.passes import Engine
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What loading found out: facts for the manifest, settings in effect, why some are unknown."""
+
+    effective: dict[str, Any]
+    model: dict[str, str | int | float | bool | None] = field(default_factory=dict)
+    tokenizer: dict[str, str | int | float | bool | None] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+class LoadedEngine(Engine, Protocol):
+    """An engine after loading."""
+
+    loaded: Loaded
+
+    def warm_up(self, texts: Sequence[str], inputs: str, passes: int) -> None:
+        """The frozen rule (M18): `longest_and_first` runs the longest batch of the plan and its first."""
+
+    def recompilations(self) -> tuple[int | None, str | None]:
+        """Compilations since the warm-up ended, or None with the reason."""
+
+    def cut_tokens(self, texts: Sequence[str], lengths: Sequence[int]) -> tuple[int, int]:
+        """Documents that were cut and tokens cut away, counted after the pass."""

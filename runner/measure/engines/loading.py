@@ -1,0 +1,134 @@
+"""Load a sequence classifier as the variant asks, and read back what really is in effect (M9, M16)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from runner.measure.engines.tokenizing import Tokenising
+from runner.measure.job import AttemptFailed, ModelSource, Unsupported
+
+PRECISIONS = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
+_PRECISION_OF = {f"torch.{name}": short for short, name in PRECISIONS.items()}
+_ATTENTION = ("eager", "sdpa", "flash_attention_2", "flash_attention_3", "flex_attention")
+_LIGHTEST_NATIVE_BF16 = (8, 0)
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """A model on its device, ready for inference, with its tokenizer."""
+
+    model: Any
+    tokenising: Tokenising
+    notes: tuple[str, ...]
+
+
+def load_model(source: ModelSource, settings: dict[str, Any], device: str, torch: Any) -> LoadedModel:
+    """Model and tokenizer from the checked folder, offline. Raises `Unsupported` or `AttemptFailed`."""
+    precision = settings["precision"]
+    if precision not in PRECISIONS:
+        raise Unsupported(f"precision {precision!r} is not known: use {', '.join(PRECISIONS)}")
+    if device != "cpu":
+        refuse_precision(precision, torch.cuda)
+    tokenising = load_tokenizer(source, settings)
+    if tokenising.pad_token_id is None and settings["batch_size"] > 1 and settings["padding"] != "none":
+        raise Unsupported(
+            "the model has no padding token, so several texts cannot be one batch: "
+            "say pad_token in the protocol, or use batch 1"
+        )
+    model, notes = _load_weights(source, settings["attention"], getattr(torch, PRECISIONS[precision]))
+    if source.pad_token is not None:
+        model.config.pad_token_id = tokenising.pad_token_id
+    model = model.to(device).eval()
+    model.requires_grad_(False)
+    return LoadedModel(_quantized(model, settings["quantization"], device, torch), tokenising, notes)
+
+
+def load_tokenizer(source: ModelSource, settings: dict[str, Any]) -> Tokenising:
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(
+        source.path, local_files_only=True, trust_remote_code=source.allow_custom_code
+    )
+    return Tokenising(
+        tokenizer, source, truncation=settings["truncation"], padding_side=settings["padding_side"]
+    )
+
+
+def _load_weights(source: ModelSource, attention: str, dtype: Any) -> tuple[Any, tuple[str, ...]]:
+    from transformers import AutoModelForSequenceClassification
+
+    if attention not in _ATTENTION:
+        raise Unsupported(f"attention {attention!r} is not known: use {', '.join(_ATTENTION)}")
+    try:
+        model, report = AutoModelForSequenceClassification.from_pretrained(
+            source.path,
+            local_files_only=True,
+            trust_remote_code=source.allow_custom_code,
+            use_safetensors=None if source.allow_pickle else True,
+            attn_implementation=attention,
+            dtype=dtype,
+            output_loading_info=True,
+        )
+    except (ImportError, ValueError) as error:
+        if "attention" in str(error).lower() or "flash" in str(error).lower():
+            raise Unsupported(f"attention {attention} is not possible here: {_first_line(error)}") from None
+        raise
+    missing = sorted(report.get("missing_keys", ()))
+    if missing:
+        raise AttemptFailed(
+            "failed", "model without trained weights",
+            f"{len(missing)} weights are not in the model's files and would be random, first {missing[0]}",
+        )
+    unexpected = sorted(report.get("unexpected_keys", ()))
+    notes = (f"{len(unexpected)} weights of the files are not used, first {unexpected[0]}",) if unexpected else ()
+    return model, notes
+
+
+def _quantized(model: Any, quantization: str, device: str, torch: Any) -> Any:
+    if quantization == "none":
+        return model
+    if quantization != "int8-dynamic":
+        raise Unsupported(f"quantization {quantization!r} is not known: use none or int8-dynamic")
+    if device != "cpu":
+        raise Unsupported("int8-dynamic runs on the CPU only")
+    import warnings
+
+    with warnings.catch_warnings():
+        # torch names torchao as successor; this one works in every torch that we support.
+        warnings.simplefilter("ignore")
+        return torch.ao.quantization.quantize_dynamic(model, {torch.nn.Linear}, dtype=torch.qint8)
+
+
+def refuse_precision(precision: str, cuda: Any) -> None:
+    """bf16 that a card only emulates is another thing than bf16: unsupported, never replaced (MO-11)."""
+    if precision != "bf16":
+        return
+    capability = tuple(cuda.get_device_capability())
+    try:
+        native = bool(cuda.is_bf16_supported(including_emulation=False))
+    except TypeError:  # older torch has no such argument
+        native = capability >= _LIGHTEST_NATIVE_BF16
+    if not native:
+        shown = ".".join(map(str, capability))
+        raise Unsupported(f"bf16 is only emulated on this card (compute capability {shown})")
+
+
+def effective_precision(model: Any) -> str:
+    """Read from the parameters: one name, or `mixed: bf16 + fp32`. Quantised weights are no parameters."""
+    names = sorted({_PRECISION_OF.get(str(p.dtype), str(p.dtype)) for p in model.parameters() if p.is_floating_point()})
+    return names[0] if len(names) == 1 else "mixed: " + " + ".join(names)
+
+
+def effective_quantization(model: Any) -> tuple[str, int]:
+    """`int8-dynamic` and how many modules are quantised, counted by their own type."""
+    count = sum("quantized.dynamic" in type(module).__module__ for module in model.modules())
+    return ("int8-dynamic" if count else "none"), count
+
+
+def effective_attention(model: Any) -> str | None:
+    return getattr(model.config, "_attn_implementation", None)
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0][:300]

@@ -1,0 +1,204 @@
+"""Memory of a pass: one peak per device and counter, with scope and time, never added up (M24).
+
+Resident memory: the kernel's high-water mark is reset before the pass (`/proc/self/clear_refs`);
+where that is not allowed, the peak is the largest sample and says so. Device memory: torch's own
+counters, reset before the pass to what is allocated then (ME-01). A thread samples the counters at
+the protocol's interval for the memory plot and for the times of the peaks.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_RESET_PEAK_RSS = "5"
+RSS = "resident"
+_SELF = "this worker process only"
+
+
+def peak_rss_bytes(ru_maxrss: int, platform: str) -> int:
+    """`ru_maxrss` in bytes: Linux counts kibibytes, macOS bytes (ME-06)."""
+    return ru_maxrss if platform == "darwin" else ru_maxrss * 1024
+
+
+def resident_bytes() -> int:
+    """Resident memory of this process now (about 8 microseconds)."""
+    with open("/proc/self/statm", "rb") as stream:  # noqa: PTH123 - called at every sample
+        return int(stream.read().split()[1]) * _PAGE_BYTES
+
+
+def reset_peak_resident() -> str | None:
+    """Set the kernel's high-water mark to the present value; the reason when that is not possible."""
+    try:
+        Path("/proc/self/clear_refs").write_text(_RESET_PEAK_RSS, encoding="ascii")
+    except OSError as error:
+        return f"the high-water mark could not be reset ({error.strerror})"
+    return None
+
+
+def peak_resident_bytes() -> int | None:
+    """High-water mark since the last reset."""
+    try:
+        for line in Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        return None
+    return None
+
+
+class CudaCounters:
+    """torch's allocator counters of some cards; `reset` sets the peaks to what is in use now."""
+
+    def __init__(self, cuda: Any, indices: tuple[int, ...]) -> None:
+        self._cuda = cuda
+        self.indices = indices
+
+    def reset(self) -> None:
+        for index in self.indices:
+            self._cuda.reset_peak_memory_stats(index)
+
+    def sample(self) -> dict[str, int]:
+        values = {}
+        for index in self.indices:
+            values[f"allocated:{index}"] = int(self._cuda.memory_allocated(index))
+            values[f"reserved:{index}"] = int(self._cuda.memory_reserved(index))
+        return values
+
+    def peaks(self) -> dict[str, int]:
+        values = {}
+        for index in self.indices:
+            values[f"allocated:{index}"] = int(self._cuda.max_memory_allocated(index))
+            values[f"reserved:{index}"] = int(self._cuda.max_memory_reserved(index))
+        return values
+
+    def capacity(self, index: int) -> int:
+        return int(self._cuda.get_device_properties(index).total_memory)
+
+
+@dataclass
+class Timeline:
+    """Samples of all counters, seconds since the pass began."""
+
+    interval_seconds: float
+    samples: list[tuple[float, dict[str, int]]] = field(default_factory=list)
+
+    def time_of_largest(self, counter: str) -> float | None:
+        """When the largest sample of this counter was taken; None without samples."""
+        taken = [(values[counter], -at) for at, values in self.samples if counter in values]
+        return -max(taken)[1] if taken else None
+
+    def largest(self, counter: str) -> int | None:
+        return max((values[counter] for _, values in self.samples if counter in values), default=None)
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "schema_version": "memory-timeline/1",
+            "interval_seconds": self.interval_seconds,
+            "samples": [[round(at, 6), values] for at, values in self.samples],
+        }
+
+
+class Sampler:
+    """Thread that reads counters at an interval. It waits on an event, so it costs nothing in between."""
+
+    def __init__(
+        self, interval_seconds: float, read: Callable[[], dict[str, int]], now_ns: Callable[[], int] = time.monotonic_ns
+    ) -> None:
+        self._read = read
+        self._now_ns = now_ns
+        self._start_ns = 0
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="memory", daemon=True)
+        self.timeline = Timeline(interval_seconds)
+
+    def start(self) -> None:
+        """First sample now; call right before the pass starts."""
+        self._start_ns = self._now_ns()
+        self._sample()
+        self._thread.start()
+
+    def stop(self) -> Timeline:
+        """Last sample now, after the pass."""
+        self._stop.set()
+        self._thread.join()
+        self._sample()
+        return self.timeline
+
+    def _run(self) -> None:
+        while not self._stop.wait(self.timeline.interval_seconds):
+            self._sample()
+
+    def _sample(self) -> None:
+        self.timeline.samples.append(((self._now_ns() - self._start_ns) / 1e9, self._read()))
+
+
+class PassMemory:
+    """Watches one pass: `start` resets and begins sampling, `stop` gives the peaks as record fields."""
+
+    def __init__(
+        self, interval_seconds: float, host: str, host_capacity: int | None, cuda: CudaCounters | None
+    ) -> None:
+        self._host = host
+        self._host_capacity = host_capacity
+        self._cuda = cuda
+        self._sampler = Sampler(interval_seconds, self._read)
+        self._no_reset: str | None = None
+
+    def _read(self) -> dict[str, int]:
+        values = {RSS: resident_bytes()}
+        if self._cuda is not None:
+            values |= self._cuda.sample()
+        return values
+
+    def start(self) -> None:
+        self._no_reset = reset_peak_resident()
+        if self._cuda is not None:
+            self._cuda.reset()
+        self._sampler.start()
+
+    def stop(self) -> tuple[Timeline, list[dict[str, object]]]:
+        cuda_peaks = {} if self._cuda is None else self._cuda.peaks()
+        high_water = peak_resident_bytes() if self._no_reset is None else None
+        timeline = self._sampler.stop()
+        peaks = [self._resident(timeline, high_water)]
+        if self._cuda is not None:
+            peaks.extend(device_peaks(self._cuda, cuda_peaks, timeline))
+        return timeline, peaks
+
+    def _resident(self, timeline: Timeline, high_water: int | None) -> dict[str, object]:
+        common: dict[str, object] = {
+            "device": self._host,
+            "capacity_bytes": self._host_capacity,
+            "at_seconds": timeline.time_of_largest(RSS),
+        }
+        if high_water is not None:
+            scope = f"resident memory, {_SELF}, high-water mark reset before the pass; time of the largest sample"
+            return common | {"counter": "VmHWM", "scope": scope, "bytes": high_water, "reason": None}
+        scope = f"resident memory, {_SELF}, largest sample of the pass; {self._no_reset}"
+        return common | {"counter": "statm resident", "scope": scope, "bytes": timeline.largest(RSS), "reason": None}
+
+
+def device_peaks(
+    counters: CudaCounters, peaks: Mapping[str, int], timeline: Timeline
+) -> list[dict[str, object]]:
+    """One peak per card and counter. Allocated lies inside reserved: the card's need is `reserved` (ME-02)."""
+    names = {"allocated": "torch.cuda.max_memory_allocated", "reserved": "torch.cuda.max_memory_reserved"}
+    words = {"allocated": "tensors", "reserved": "held by the allocator, tensors included"}
+    found = []
+    for index in counters.indices:
+        if peaks[f"allocated:{index}"] > peaks[f"reserved:{index}"]:
+            raise ValueError(f"card {index}: allocated is larger than reserved, the counters are not consistent")
+        for kind, counter in names.items():
+            found.append({
+                "device": f"cuda:{index}", "counter": counter, "bytes": peaks[f"{kind}:{index}"], "reason": None,
+                "scope": f"{words[kind]}, {_SELF}, reset before the pass; time of the largest sample",
+                "at_seconds": timeline.time_of_largest(f"{kind}:{index}"), "capacity_bytes": counters.capacity(index),
+            })
+    return found

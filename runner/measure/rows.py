@@ -1,0 +1,206 @@
+"""From what a worker left behind to the final row: one function per way an attempt can end (M22, M23)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from runner.evidence.attempt import (
+    Attempt,
+    ErrorInfo,
+    FileReference,
+    MemoryPeak,
+    Phase,
+    PhaseName,
+    Settings,
+    Status,
+    TokenCounts,
+)
+from runner.evidence.campaign import Campaign
+from runner.evidence.canonical import pretty_json, sha256_bytes, sha256_file
+from runner.evidence.files import write_atomic
+from runner.measure.journal import count_results, read_journal, read_results
+from runner.measure.predictions import write_predictions
+from runner.measure.supervisor import ChildEnd
+from runner.protocol.labels import LabelTable, NonFiniteLogits, decode
+
+_STATUS_OF_STOP = "the attempt was stopped by "
+_PARTS = (PhaseName.READ, PhaseName.TOKENISE, PhaseName.TRANSFER, PhaseName.INFERENCE, PhaseName.MATERIALISE)
+
+
+class WorkFiles:
+    """Files of one attempt. Hidden ones exist only while its worker runs; the rest is evidence."""
+
+    def __init__(self, campaign: Campaign, attempt_id: str) -> None:
+        self.campaign = campaign
+        self.journal = campaign.journals / f"{attempt_id}.jsonl"
+        self.hidden_journal = campaign.journals / f".{attempt_id}.jsonl"
+        self.results = campaign.journals / f".{attempt_id}.results"
+        self.result = campaign.journals / f".{attempt_id}.result"
+        self.predictions = campaign.predictions / f"{attempt_id}.parquet"
+        self.timeline = campaign.memory / f"{attempt_id}.json"
+
+    def remove_temporary(self) -> None:
+        for path in (self.hidden_journal, self.results, self.result, self.result.with_suffix(".job"),
+                     self.result.with_suffix(".stderr")):
+            path.unlink(missing_ok=True)
+
+
+def final_row(attempt: Attempt, end: ChildEnd, files: WorkFiles, ids: tuple[str, ...], table: LabelTable) -> Attempt:
+    """The row that replaces `started`. Fields of the manifest, clock and telemetry are added by the caller."""
+    status, error = verdict_on_end(end)
+    result = end.result or {}
+    completed = result.get("completed") if end.result else None
+    if completed is None:
+        completed = count_results(files.results)
+    if status is Status.COMPLETED and completed != attempt.expected_documents:
+        status = Status.FAILED
+        error = ErrorInfo(kind="incomplete", message=f"{completed} of {attempt.expected_documents} documents")
+    reason = None if status is Status.COMPLETED else f"the pass was not completed: {status.value}"
+    facts = result.get("facts", {})
+    row: dict[str, Any] = {
+        "status": status,
+        "error": error,
+        "completed_documents": completed,
+        "pass_seconds": result.get("pass_seconds") if status is Status.COMPLETED else None,
+        "pass_seconds_reason": reason,
+        "phases": _phases(result, status),
+        "tokens": TokenCounts(**result["tokens"]) if "tokens" in result else None,
+        "tokens_reason": None if "tokens" in result else reason or "not counted by this engine",
+        "recompilations": result.get("recompilations"),
+        "recompilations_reason": result.get("recompilations_reason") if "recompilations" in result else reason,
+        "notes": tuple(result.get("notes", ())) + _stderr_note(end, status),
+        "journal": _reference(files, files.journal),
+    }
+    row |= _effective(facts, status)
+    row |= _memory(facts, end, files, status)
+    row |= _predictions(result, status, files, ids, table)
+    return attempt.model_copy(update=row)
+
+
+def lost_row(attempt: Attempt, files: WorkFiles, ids: tuple[str, ...], table: LabelTable | None) -> Attempt:
+    """An attempt whose parent was lost: what the journal tells, and `lost` (RE-01)."""
+    journal = read_journal(files.journal)
+    completed = max(count_results(files.results), journal.completed or 0)
+    reason = "lost: no end event"
+    row: dict[str, Any] = {
+        "status": Status.LOST,
+        "error": ErrorInfo(
+            kind="lost",
+            message=f"{reason}; the measuring process ended without a word, cause unknown",
+            evidence=f"last event of the journal: {journal.last_event or 'none'}",
+        ),
+        "completed_documents": completed,
+        "journal": _reference(files, files.journal),
+        "notes": (f"{journal.torn_bytes} torn bytes at the end of the journal",) if journal.torn_bytes else (),
+    }
+    row |= dict.fromkeys(
+        ("pass_seconds_reason", "tokens_reason", "memory_reason", "effective_reason", "recompilations_reason"), reason
+    )
+    if table is not None:
+        row |= _predictions({}, Status.LOST, files, ids, table)
+    return attempt.model_copy(update=row)
+
+
+def verdict_on_end(end: ChildEnd) -> tuple[Status, ErrorInfo | None]:
+    """Status of an attempt from the end of its worker; out of memory only with evidence (RE-01)."""
+    if end.stopped_by is not None:
+        return Status.INTERRUPTED, ErrorInfo(kind="interrupted", message=_STATUS_OF_STOP + end.stopped_by)
+    if end.timed_out:
+        message = f"no end within the time allowed, ended after {end.elapsed_seconds:.0f} s"
+        return Status.TIMED_OUT, ErrorInfo(kind="timeout", message=message)
+    if end.result is not None and end.exit_code == 0:
+        error = end.result.get("error")
+        return Status(end.result["status"]), None if error is None else ErrorInfo(**error)
+    if end.signal_name == "SIGKILL":
+        if end.oom_evidence:
+            return Status.OUT_OF_MEMORY, ErrorInfo(
+                kind="out of memory", message="killed by the kernel (signal 9)", evidence=end.oom_evidence
+            )
+        return Status.KILLED, ErrorInfo(
+            kind="killed", message="killed, cause unknown", evidence="the worker ended by signal 9 (SIGKILL)"
+        )
+    if end.signal_name is not None:
+        status = Status.KILLED if end.signal_name in ("SIGTERM", "SIGINT", "SIGHUP") else Status.FAILED
+        return status, ErrorInfo(
+            kind="killed" if status is Status.KILLED else "crash",
+            message=f"the worker ended by {end.signal_name}",
+            evidence=f"signal {end.signal_number}",
+        )
+    return Status.FAILED, ErrorInfo(
+        kind="crash", message="the worker ended without a result", evidence=f"exit status {end.exit_code}"
+    )
+
+
+def _stderr_note(end: ChildEnd, status: Status) -> tuple[str, ...]:
+    """The last line that a failed worker printed: often the only trace of its cause."""
+    if status is Status.COMPLETED or not end.stderr_tail:
+        return ()
+    return (f"last line of the worker: {end.stderr_tail.splitlines()[-1][:300]}",)
+
+
+def _phases(result: Mapping[str, Any], status: Status) -> tuple[Phase, ...]:
+    phases = [Phase(name=PhaseName(name), seconds=seconds) for name, seconds in result.get("phases", {}).items()]
+    parts = result.get("part_seconds", {})
+    for part in _PARTS if status is Status.COMPLETED else ():
+        seconds = parts.get(part.value)
+        reason = None if seconds is not None else "not told apart by this engine"
+        overlapping = part.value in result.get("overlapping_parts", ())
+        phases.append(Phase(name=part, seconds=seconds, inside_pass=True, overlapping=overlapping, reason=reason))
+    return tuple(phases)
+
+
+def _effective(facts: Mapping[str, Any], status: Status) -> dict[str, Any]:
+    if "effective" not in facts:
+        return {"effective": None, "effective_reason": f"the engine was not loaded: {status.value}"}
+    return {"effective": Settings(**facts["effective"]), "effective_reason": None}
+
+
+def _memory(facts: Mapping[str, Any], end: ChildEnd, files: WorkFiles, status: Status) -> dict[str, Any]:
+    peaks = [MemoryPeak(**peak) for peak in facts.get("memory", ())]
+    whole_life = MemoryPeak(
+        device="cpu",
+        counter="ru_maxrss",
+        scope="resident memory, this worker process only, its whole life (loading included)",
+        bytes=end.peak_rss_bytes,
+        at_seconds=None,
+        reason="the counter has no time",
+    )
+    timeline = None
+    if "timeline" in facts:
+        data = pretty_json(facts["timeline"])
+        write_atomic(files.timeline, data)
+        timeline = FileReference(path=files.campaign.relative(files.timeline), sha256=sha256_bytes(data))
+    reason = None if peaks else f"the pass did not begin or did not end: {status.value}"
+    return {"memory": (*peaks, whole_life), "memory_reason": reason, "memory_timeline": timeline}
+
+
+def _predictions(
+    result: Mapping[str, Any], status: Status, files: WorkFiles, ids: tuple[str, ...], table: LabelTable
+) -> dict[str, Any]:
+    """Whole predictions of a completed pass, or the finished ones of another as partial."""
+    if status is Status.COMPLETED:
+        reference = FileReference(path=files.campaign.relative(files.predictions), **result["predictions"])
+        return {"predictions": reference, "predictions_partial": False}
+    files.predictions.unlink(missing_ok=True)
+    positions, outputs = read_results(files.results)
+    if not positions:
+        return {"predictions": None, "predictions_partial": False}
+    order = sorted(range(len(positions)), key=positions.__getitem__)
+    try:
+        decoded = decode(outputs[order], table)
+    except NonFiniteLogits:
+        return {"predictions": None, "predictions_partial": False}
+    found = [ids[positions[at]] for at in order]
+    bytes_sha, rows_sha = write_predictions(files.predictions, found, decoded)
+    reference = FileReference(
+        path=files.campaign.relative(files.predictions), sha256=bytes_sha, rows=len(found), records_sha256=rows_sha
+    )
+    return {"predictions": reference, "predictions_partial": True}
+
+
+def _reference(files: WorkFiles, path: Path) -> FileReference | None:
+    if not path.exists():
+        return None
+    return FileReference(path=files.campaign.relative(path), sha256=sha256_file(path))

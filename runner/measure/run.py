@@ -1,0 +1,363 @@
+"""`measure`: the schedule from where it stands, each attempt in a fresh process, each with its row."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol as Interface
+
+from runner.corpus.read import iter_table
+from runner.errors import InputRefused, NotAccepted
+from runner.evidence.attempt import Attempt, ErrorInfo, Status
+from runner.evidence.campaign import Campaign
+from runner.evidence.canonical import sha256_bytes
+from runner.evidence.files import campaign_lock, write_atomic
+from runner.evidence.machine import machine_id
+from runner.evidence.manifest import Compatibility
+from runner.evidence.store import AttemptStore
+from runner.measure.clocks import wall_clock_moved, wall_clock_note
+from runner.measure.devices import Presence, look_for
+from runner.measure.environment import make_manifest, worker_environment
+from runner.measure.job import CorpusSource, Job, ModelSource
+from runner.measure.rows import WorkFiles, final_row, lost_row
+from runner.measure.schedule import Planned, missing, schedule
+from runner.measure.supervisor import WORKER, ChildEnd, StopRequest, run_worker
+from runner.measure.telemetry import HostSnapshot, host_conditions
+from runner.protocol.freeze import append_variants, load_lock
+from runner.protocol.labels import LabelTable, table_of
+from runner.protocol.modelfiles import check_model
+from runner.protocol.schema import CorpusFiles, Lock, LockedVariant
+from runner.protocol.schema import Protocol as QualityProtocol
+from runner.protocol.variants import batch_series
+from runner.units import parse_decimal, utc_text
+
+_NO_ROCM = Compatibility(verdict="not applicable", table_date=None, source=None, detail="no ROCm build of torch")
+
+
+class Progress(Interface):
+    """What the command line shows meanwhile."""
+
+    def begin(self, planned: Sequence[Planned]) -> None: ...
+    def started(self, planned: Planned) -> None: ...
+    def tick(self) -> None: ...
+    def ended(self, attempt: Attempt) -> None: ...
+
+    live: bool
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked for; empty tuples and None mean: as the lock says."""
+
+    gpu: str
+    batches: tuple[int, ...] = ()
+    series: str | None = None
+    passes: int | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Rows written now, rows of all slots asked for, warnings; `complete` when every slot has completed."""
+
+    written: tuple[Attempt, ...]
+    wanted: int
+    completed: int
+    stopped_by: str | None
+    warnings: tuple[str, ...]
+
+    @property
+    def complete(self) -> bool:
+        return self.stopped_by is None and self.completed == self.wanted
+
+
+def measure(campaign: Campaign, request: Request, progress: Progress, worker: Sequence[str] = WORKER) -> Outcome:
+    """Run every attempt of the schedule that is still missing. Refuses before the first one, never after."""
+    with campaign_lock(campaign), StopRequest().listening() as stop:
+        return Measurement(campaign, request, progress, stop, worker).run()
+
+
+def recover(campaign: Campaign) -> tuple[str, ...]:
+    """Turn rows of lost parents into `lost`, once; warnings in words. Call with the campaign lock held."""
+    store = AttemptStore(campaign)
+    machine = machine_id()
+    for attempt in store.unfinished(machine):
+        files = WorkFiles(campaign, attempt.attempt_id)
+        ids, table = _ids_and_table(campaign, attempt)
+        store.finish(lost_row(attempt, files, ids, table))
+        files.remove_temporary()
+    return store.recover(machine)
+
+
+def _ids_and_table(campaign: Campaign, attempt: Attempt) -> tuple[tuple[str, ...], LabelTable | None]:
+    """For partial predictions of a lost attempt; without its lock and corpus they are left out."""
+    try:
+        lock = load_lock(campaign)
+        if lock.lock_sha256 != attempt.lock_sha256:
+            return (), None
+        files = corpus_files(lock, attempt.corpus_id)
+        return read_ids(campaign, files), table_of(lock)
+    except (InputRefused, NotAccepted, StopIteration):
+        return (), None
+
+
+def corpus_files(lock: Lock, corpus_id: str) -> CorpusFiles:
+    """The protocol's entry of a corpus, as frozen."""
+    return next(files for files in frozen_protocol(lock).corpus if files.id == corpus_id)
+
+
+def frozen_protocol(lock: Lock) -> QualityProtocol:
+    return QualityProtocol.from_json(lock.judgement.protocol)
+
+
+def read_ids(campaign: Campaign, files: CorpusFiles) -> tuple[str, ...]:
+    """Ids in corpus order, as the worker reads them."""
+    path = campaign.protocol_dir / files.final
+    return tuple(cells[0] or "" for _, cells in iter_table(path, (files.id_column,)))
+
+
+def model_source(lock: Lock, folder: Path) -> ModelSource:
+    """The checked model folder with what the protocol allows it."""
+    model = frozen_protocol(lock).model
+    return ModelSource(
+        path=str(folder.resolve()),
+        allow_custom_code=model.allow_custom_code,
+        allow_pickle=model.allow_pickle,
+        pad_token=model.pad_token,
+        max_length=lock.judgement.max_length,
+        labels=lock.judgement.label_table,
+        single_logit=None if model.single_logit is None else model.single_logit.as_json(),
+    )
+
+
+class Measurement:
+    """One call of `measure`, with everything that its attempts share."""
+
+    def __init__(
+        self, campaign: Campaign, request: Request, progress: Progress, stop: StopRequest, worker: Sequence[str]
+    ) -> None:
+        self._campaign = campaign
+        self._request = request
+        self._progress = progress
+        self._stop = stop
+        self._worker = worker
+        self._store = AttemptStore(campaign)
+        self._warnings = list(recover(campaign))
+        self._lock = load_lock(campaign)
+        self._protocol = frozen_protocol(self._lock)
+        self._variants = self._wanted_variants()
+        self._model = model_source(self._lock, check_model(campaign, self._lock))
+        self._table = table_of(self._lock)
+        self._ids = {files.id: read_ids(campaign, files) for files in self._protocol.corpus}
+        self._collected_at = utc_text(datetime.now(UTC).replace(microsecond=0))
+
+    def run(self) -> Outcome:
+        gpu, lock_sha256 = self._request.gpu, self._lock.lock_sha256
+        measured = [row for row in self._store.read_all() if row.lock_sha256 == lock_sha256]
+        planned = list(schedule(self._variants, list(self._ids), self._protocol.measurement.seeds, self._passes()))
+        left = missing(planned, measured, gpu)
+        devices = max((variant.settings.devices or 1 for variant in self._variants), default=1)
+        presence = look_for(gpu, devices, self._campaign.tariffs)
+        self._progress.begin(left)
+        if presence.torch_device is None:
+            # One row per variant says it all; the slots stay open for the right machine.
+            left = [item for item in left if item.slot.pass_index == min(other.slot.pass_index for other in left)]
+        written = []
+        for item in left:
+            if self._stop.name is not None:
+                break
+            written.append(self._attempt(item, presence))
+        return Outcome(
+            tuple(written), len(planned), self._completed(planned), self._stop.name, tuple(self._warnings)
+        )
+
+    def _wanted_variants(self) -> tuple[LockedVariant, ...]:
+        """Variants asked for; a batch series that the lock does not have yet is appended to it (M3)."""
+        request = self._request
+        if request.batches:
+            wanted = batch_series(request.batches, self._protocol, max_length=self._lock.judgement.max_length)
+            known = {variant.id for variant in self._lock.variants}
+            if any(variant.id not in known for variant in wanted):
+                self._lock = append_variants(self._campaign, wanted)
+            ids = [variant.id for variant in wanted]
+            by_id = {variant.id: variant for variant in self._lock.variants}
+            return tuple(by_id[name] for name in ids)
+        if request.series is None:
+            return self._lock.variants
+        found = tuple(
+            variant for variant in self._lock.variants
+            if request.series in (variant.series, variant.id, *variant.also_in)
+        )
+        if not found:
+            names = sorted({variant.series or variant.id for variant in self._lock.variants})
+            raise InputRefused(
+                "no series or variant of the lock has this name", column="SERIES", value=request.series,
+                next_step="use one of: " + ", ".join(names),
+            )
+        return found
+
+    def _passes(self) -> int:
+        """Passes per variant: as planned, or more within the frozen maximum, for all variants alike (M3)."""
+        rule = self._protocol.measurement
+        passes = self._request.passes or rule.passes_planned
+        if not 1 <= passes <= rule.passes_most:
+            raise InputRefused(
+                f"the protocol allows 1 to {rule.passes_most} passes", column="PASSES", value=passes,
+                next_step="choose a number within the frozen maximum",
+            )
+        return passes
+
+    def _completed(self, planned: Sequence[Planned]) -> int:
+        """Slots asked for that have a completed row."""
+        rows = {
+            (row.variant_id, row.corpus_id, row.seed, row.slot.pass_index)
+            for row in self._store.scan().attempts
+            if row.status is Status.COMPLETED
+            and row.gpu_declared == self._request.gpu
+            and row.lock_sha256 == self._lock.lock_sha256
+        }
+        return sum((item.variant.id, item.corpus_id, item.seed, item.slot.pass_index) in rows for item in planned)
+
+    # ---- one attempt ----
+
+    def _attempt(self, item: Planned, presence: Presence) -> Attempt:
+        wall_ns, mono_ns = time.time_ns(), time.monotonic_ns()
+        started = self._started(item, presence, wall_ns)
+        self._store.start(started)
+        self._progress.started(item)
+        files = WorkFiles(self._campaign, started.attempt_id)
+        if presence.torch_device is None:
+            row = started.model_copy(update=_unavailable(presence))
+        else:
+            row = self._run(started, item, presence.torch_device, files)
+        moved = wall_clock_moved(wall_ns, time.time_ns(), mono_ns, time.monotonic_ns())
+        note = wall_clock_note(moved)
+        row = row.model_copy(
+            update={
+                "ended_at_utc": _utc(time.time_ns()),
+                "wall_clock_moved_seconds": round(moved, 3),
+                "notes": (*row.notes, note) if note else row.notes,
+            }
+        )
+        self._store.finish(row)
+        files.remove_temporary()
+        self._progress.ended(row)
+        return row
+
+    def _started(self, item: Planned, presence: Presence, wall_ns: int) -> Attempt:
+        link = self._store.next_link(machine_id())
+        name = f"{link.index:04d}-{self._request.gpu}-{item.variant.id}-p{item.slot.pass_index + 1}"
+        return Attempt(
+            attempt_id=f"{name[:100]}-{secrets.token_hex(4)}",
+            chain=link,
+            protocol_name=self._protocol.question.name,
+            protocol_revision=self._protocol.question.revision,
+            lock_sha256=self._lock.lock_sha256,
+            nonce=self._lock.nonce,
+            gpu_declared=self._request.gpu,
+            devices_found=presence.found,
+            device_uuid_hashes=presence.uuid_sha256,
+            variant_id=item.variant.id,
+            series=item.variant.series,
+            added_later=item.variant.added_later,
+            corpus_id=item.corpus_id,
+            seed=item.seed,
+            slot=item.slot,
+            retry_of=item.retry_of,
+            status=Status.STARTED,
+            started_at_utc=_utc(wall_ns),
+            expected_documents=len(self._ids[item.corpus_id]),
+            requested=item.variant.settings,
+        )
+
+    def _run(self, started: Attempt, item: Planned, device: str, files: WorkFiles) -> Attempt:
+        environment = worker_environment(os.environ, item.variant.settings.threads)
+        before = HostSnapshot.read()
+        end = run_worker(
+            self._job(started, device, files),
+            environment=environment,
+            timeout_seconds=self._protocol.measurement.timeout_seconds,
+            stop=self._stop,
+            tick=self._progress.tick if self._progress.live else None,
+            command=self._worker,
+        )
+        conditions = host_conditions(before, HostSnapshot.read(), end.cpu_seconds, end.elapsed_seconds)
+        row = final_row(started, end, files, self._ids[item.corpus_id], self._table)
+        return row.model_copy(
+            update={
+                "telemetry": conditions.values,
+                "telemetry_reasons": conditions.reasons,
+                "device_shared": conditions.shared,
+                "device_shared_reason": conditions.shared_reason,
+                "manifest_sha256": self._manifest(end, environment),
+            }
+        )
+
+    def _job(self, started: Attempt, device: str, files: WorkFiles) -> Job:
+        rule = self._protocol
+        corpus = corpus_files(self._lock, started.corpus_id)
+        files.journal.parent.mkdir(parents=True, exist_ok=True)
+        return Job(
+            attempt_id=started.attempt_id,
+            corpus=corpus_source(self._campaign, corpus, started.expected_documents),
+            model=self._model,
+            settings=started.requested.as_json(),
+            seed=started.seed,
+            device=device,
+            warm_up_inputs=rule.warm_up.inputs,
+            warm_up_passes=rule.warm_up.passes,
+            sample_interval_seconds=float(
+                parse_decimal(rule.measurement.sample_interval_seconds, name="sample_interval_seconds")
+            ),
+            timed=True,
+            journal=str(files.journal.resolve()),
+            results=str(files.results.resolve()),
+            result=str(files.result.resolve()),
+            predictions=str(files.predictions.resolve()),
+            spawned_mono_ns=time.monotonic_ns(),
+            parent_pid=os.getpid(),
+        )
+
+    def _manifest(self, end: ChildEnd, environment: dict[str, str]) -> str | None:
+        """Write the manifest once per distinct content; None when the worker could not tell."""
+        facts = (end.result or {}).get("facts", {})
+        if "runtime" not in facts:
+            return None
+        manifest = make_manifest(
+            facts, collected_at_utc=self._collected_at, environment=environment, driver={}, rocm=_NO_ROCM
+        )
+        data = manifest.dump()
+        sha256 = sha256_bytes(data)
+        path = self._campaign.manifests / f"{sha256}.json"
+        if not path.exists():
+            write_atomic(path, data)
+        return sha256
+
+
+def corpus_source(campaign: Campaign, files: CorpusFiles, documents: int) -> CorpusSource:
+    return CorpusSource(
+        path=str((campaign.protocol_dir / files.final).resolve()),
+        id_column=files.id_column,
+        text_column=files.text_column,
+        documents=documents,
+    )
+
+
+def _unavailable(presence: Presence) -> dict[str, object]:
+    """No device, no numbers: both names stand in the row (M11)."""
+    reason = "nothing was measured: the declared device is not here"
+    found = ", ".join(presence.found) or "no card"
+    fields = ("pass_seconds", "tokens", "memory", "effective", "recompilations", "device_shared")
+    return {
+        "status": Status.UNAVAILABLE,
+        "error": ErrorInfo(kind="unavailable", message=presence.problem or "", evidence=f"found: {found}"),
+        **{f"{name}_reason": reason for name in fields},
+    }
+
+
+def _utc(wall_ns: int) -> str:
+    return utc_text(datetime.fromtimestamp(wall_ns // 1_000_000_000, UTC))

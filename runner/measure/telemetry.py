@@ -1,0 +1,61 @@
+"""Conditions of an attempt on the host: who else used the processors, clock, load."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+_SHARED_FROM_CORES = 0.25
+_STEAL = 7
+_IDLE = (3, 4)
+
+
+@dataclass(frozen=True)
+class HostSnapshot:
+    """Processor time of the whole machine since boot, in seconds; None where it cannot be read."""
+
+    busy_seconds: float | None
+    steal_seconds: float | None
+
+    @classmethod
+    def read(cls) -> HostSnapshot:
+        try:
+            first = Path("/proc/stat").read_text(encoding="ascii").split("\n", 1)[0]
+            ticks = [int(value) for value in first.split()[1:9]]
+        except (OSError, ValueError, IndexError):
+            return cls(None, None)
+        busy = sum(value for place, value in enumerate(ticks) if place not in _IDLE and place != _STEAL)
+        return cls(busy / _TICKS_PER_SECOND, ticks[_STEAL] / _TICKS_PER_SECOND)
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """Summary of one attempt: values, reasons for what is missing, whether the processors were shared."""
+
+    values: dict[str, float | None]
+    reasons: dict[str, str]
+    shared: bool | None
+    shared_reason: str | None
+
+
+def host_conditions(before: HostSnapshot, after: HostSnapshot, own_cpu_seconds: float, elapsed: float) -> Conditions:
+    """`own_cpu_seconds` is the processor time of the worker; the rest of the busy time is others'."""
+    values: dict[str, float | None] = {"other_cpu_cores": None, "steal_cpu_cores": None, "load_1_minute": None}
+    reasons: dict[str, str] = {}
+    if before.busy_seconds is None or after.busy_seconds is None or elapsed <= 0:
+        reasons["other_cpu_cores"] = reasons["steal_cpu_cores"] = "/proc/stat cannot be read"
+    else:
+        others = max(0.0, after.busy_seconds - before.busy_seconds - own_cpu_seconds)
+        values["other_cpu_cores"] = round(others / elapsed, 3)
+        steal = (after.steal_seconds or 0.0) - (before.steal_seconds or 0.0)
+        values["steal_cpu_cores"] = round(max(0.0, steal) / elapsed, 3)
+    try:
+        values["load_1_minute"] = os.getloadavg()[0]
+    except OSError:
+        reasons["load_1_minute"] = "the system has no load average"
+    cores = values["other_cpu_cores"]
+    if cores is None:
+        return Conditions(values, reasons, None, reasons["other_cpu_cores"])
+    return Conditions(values, reasons, cores > _SHARED_FROM_CORES, None)

@@ -1,0 +1,285 @@
+"""The child of one attempt: `python -m runner.measure.worker JOB`. A fresh process, then gone.
+
+It writes three files: a journal of events, the spool of finished documents, and one result at the
+end. Whatever happens to it, the parent's `started` row is on disk already.
+"""
+
+from __future__ import annotations
+
+import time
+
+_STARTED_NS = time.monotonic_ns()
+
+import gc  # noqa: E402 - the clock of the phase `process_start` stops first
+
+gc.disable()  # nothing to collect while modules load
+
+import contextlib  # noqa: E402
+import json  # noqa: E402
+import os  # noqa: E402
+import signal  # noqa: E402
+import sys  # noqa: E402
+import traceback  # noqa: E402
+from collections.abc import Callable, Iterator  # noqa: E402
+from pathlib import Path  # noqa: E402
+from typing import TYPE_CHECKING, Any  # noqa: E402
+
+from runner.measure.clocks import CudaDevice, Device, HostDevice  # noqa: E402
+from runner.measure.job import AttemptFailed, Job, Unsupported  # noqa: E402
+from runner.measure.journal import Journal, ResultSpool, count_results  # noqa: E402
+from runner.measure.memory import CudaCounters, PassMemory  # noqa: E402
+from runner.measure.passes import PassResult, Texts, run_pass  # noqa: E402
+
+if TYPE_CHECKING:
+    from runner.measure.engines.base import LoadedEngine
+    from runner.protocol.labels import Decoded, LabelTable
+
+EngineFactory = Callable[[Job, Any], "LoadedEngine"]
+_PR_SET_PDEATHSIG = 1
+_LISTED_IDS = 20
+
+
+def main(arguments: list[str], make_engine: EngineFactory | None = None) -> int:
+    """Run the job of a file; exit status 0 whenever a result was written, whatever it says."""
+    job = Job.load(Path(arguments[0]))
+    _die_with_parent(job.parent_pid)
+    journal = Journal(Path(job.journal))
+    journal.event("start", attempt_id=job.attempt_id, total=job.corpus.documents, pid=os.getpid())
+    worker = Worker(job, journal, make_engine or default_engine)
+    result = worker.run()
+    Path(job.result).write_text(json.dumps(result, ensure_ascii=False, allow_nan=False), encoding="utf-8")
+    journal.event("end", status=result["status"], completed=result["completed"])
+    return 0
+
+
+def default_engine(job: Job, torch: Any) -> LoadedEngine:
+    """The engine that the variant names."""
+    name = job.settings["engine"]
+    if name == "transformers":
+        from runner.measure.engines.transformers import TransformersEngine
+
+        return TransformersEngine(job, torch)
+    raise Unsupported(f"engine {name!r} is not known: use transformers")
+
+
+class Worker:
+    """One attempt, phase by phase; `run` gives the result whatever happens."""
+
+    def __init__(self, job: Job, journal: Journal, make_engine: EngineFactory) -> None:
+        self._job = job
+        self._journal = journal
+        self._make_engine = make_engine
+        self._spool = ResultSpool(Path(job.results))
+        self._phases: dict[str, float] = {"process_start": (_STARTED_NS - job.spawned_mono_ns) / 1e9}
+        self._facts: dict[str, Any] = {}
+        self._notes: list[str] = []
+
+    def run(self) -> dict[str, Any]:
+        outcome: dict[str, Any] = {"status": "failed", "error": None, "completed": None}
+        try:
+            outcome = self._measure()
+        except Unsupported as error:
+            outcome |= {"status": "unsupported", "error": _error("unsupported", error), "completed": 0}
+        except AttemptFailed as error:
+            outcome |= {"status": error.status, "error": _error(error.kind, error, error.evidence)}
+        except Exception as error:
+            outcome |= _classify(error)
+            self._notes.append(_place(error))
+        self._spool.close()
+        if outcome["completed"] is None:
+            outcome["completed"] = count_results(Path(self._job.results))
+        return outcome | {"phases": self._phases, "facts": self._facts, "notes": self._notes}
+
+    @contextlib.contextmanager
+    def _phase(self, name: str) -> Iterator[None]:
+        self._journal.event("phase", phase=name)
+        start = time.monotonic_ns()
+        try:
+            yield
+        finally:
+            self._phases[name] = (time.monotonic_ns() - start) / 1e9
+
+    def _measure(self) -> dict[str, Any]:
+        job = self._job
+        with self._phase("imports"):
+            torch = _import_torch()
+            from runner.protocol.labels import LabelTable, decode
+        gc.freeze()
+        gc.enable()
+        table = _label_table(job, LabelTable)
+        with self._phase("load"):
+            _seed(torch, job)
+            device, counters = _device(job, torch)
+            engine = self._make_engine(job, torch)
+        self._report_engine(engine, torch)
+        with self._phase("warm_up"):
+            engine.warm_up(_read(job).texts, job.warm_up_inputs, job.warm_up_passes)
+        memory = PassMemory(job.sample_interval_seconds, "cpu", _host_memory_bytes(), counters)
+        self._journal.event("phase", phase="pass")
+        memory.start()
+        try:
+            done = run_pass(
+                lambda: _read(job), engine, device, lambda outputs: self._decoded(decode(outputs, table)), self._spool
+            )
+        except Exception as error:
+            self._report_memory(memory)
+            self._report_non_finite(error)
+            raise
+        self._report_memory(memory)
+        self._phases["pass"] = done.seconds
+        return self._write(done, engine)
+
+    @staticmethod
+    def _decoded(decoded: Decoded) -> Decoded:
+        decoded.labels  # noqa: B018 - labels as text are part of the pass
+        return decoded
+
+    def _write(self, done: PassResult[Decoded], engine: LoadedEngine) -> dict[str, Any]:
+        from runner.measure.predictions import write_predictions
+
+        with self._phase("evaluation"):
+            cut_documents, cut = engine.cut_tokens(_read(self._job).texts, done.work.lengths)
+            recompilations, reason = engine.recompilations()
+        with self._phase("writing"):
+            bytes_sha, rows_sha = write_predictions(Path(self._job.predictions), done.ids, done.predictions)
+        effective = self._facts["effective"]
+        if done.work.largest_batch and done.work.largest_batch != min(effective["batch_size"], len(done.ids)):
+            effective["batch_size"] = done.work.largest_batch
+        return {
+            "status": "completed",
+            "error": None,
+            "completed": len(done.ids),
+            "pass_seconds": done.seconds,
+            "part_seconds": done.part_seconds,
+            "tokens": {
+                "real_tokens": sum(done.work.lengths),
+                "computed_tokens": done.work.computed_tokens,
+                "truncated_documents": cut_documents,
+                "cut_tokens": cut,
+            },
+            "recompilations": recompilations,
+            "recompilations_reason": reason,
+            "predictions": {"sha256": bytes_sha, "records_sha256": rows_sha, "rows": len(done.ids)},
+        }
+
+    def _report_engine(self, engine: LoadedEngine, torch: Any) -> None:
+        from runner.measure.environment import torch_facts
+
+        loaded = engine.loaded
+        self._facts = {"effective": loaded.effective, "model": loaded.model, "tokenizer": loaded.tokenizer}
+        self._facts |= torch_facts(torch, self._job.device)
+        self._notes.extend(loaded.notes)
+
+    def _report_memory(self, memory: PassMemory) -> None:
+        timeline, peaks = memory.stop()
+        self._facts["memory"] = peaks
+        self._facts["timeline"] = timeline.as_json()
+
+    def _report_non_finite(self, error: Exception) -> None:
+        """A pass with NaN or infinite logits has failed; those ids get no label (MO-10)."""
+        from runner.protocol.labels import NonFiniteLogits
+
+        if not isinstance(error, NonFiniteLogits):
+            return
+        ids = _read(self._job).ids
+        named = ", ".join(ids[row] for row in error.rows[:_LISTED_IDS])
+        more = "" if len(error.rows) <= _LISTED_IDS else f" and {len(error.rows) - _LISTED_IDS} more"
+        raise AttemptFailed("failed", "non-finite logits", f"{error.what}: {named}{more}") from None
+
+
+def _import_torch() -> Any:
+    import torch
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer  # noqa: F401 - the slow part of loading
+    from transformers.utils import logging
+
+    quiet: Any = logging
+    quiet.disable_progress_bar()
+    quiet.set_verbosity_error()
+    return torch
+
+
+def _label_table(job: Job, table: type[LabelTable]) -> LabelTable:
+    from runner.protocol.schema import SingleLogit
+
+    single = None if job.model.single_logit is None else SingleLogit.model_validate(job.model.single_logit)
+    return table(job.model.labels, single)
+
+
+def _seed(torch: Any, job: Job) -> None:
+    import random
+
+    import numpy as np
+
+    random.seed(job.seed)
+    np.random.seed(job.seed)  # models with custom code may use the global generator
+    torch.manual_seed(job.seed)
+    if job.settings["threads"] is not None:
+        torch.set_num_threads(job.settings["threads"])
+
+
+def _device(job: Job, torch: Any) -> tuple[Device, CudaCounters | None]:
+    if job.device == "cpu":
+        return HostDevice("cpu"), None
+    indices = tuple(range(job.settings["devices"] or 1))
+    torch.cuda.set_device(indices[0])
+    return CudaDevice(torch.cuda, indices), CudaCounters(torch.cuda, indices)
+
+
+def _read(job: Job) -> Texts:
+    """Ids and texts in file order; identity was checked at the freeze, the bytes by the parent."""
+    from runner.corpus.table import iter_table
+
+    source = job.corpus
+    ids, texts = [], []
+    for _, (identifier, text) in iter_table(Path(source.path), (source.id_column, source.text_column)):
+        ids.append(identifier or "")
+        texts.append(text or "")
+    return Texts(ids, texts)
+
+
+def _host_memory_bytes() -> int | None:
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError):
+        return None
+
+
+def _classify(error: Exception) -> dict[str, Any]:
+    """Status of an unexpected error; out of memory only where the error itself says so."""
+    name, text = type(error).__name__, str(error)
+    if name == "OutOfMemoryError":
+        return {"status": "out_of_memory", "error": _error("out of memory", error, f"torch raised {name}")}
+    if isinstance(error, MemoryError):
+        return {"status": "out_of_memory", "error": _error("out of memory", error, "Python raised MemoryError")}
+    if "DefaultCPUAllocator" in text and "allocate" in text:
+        return {"status": "out_of_memory", "error": _error("out of memory", error, "torch's CPU allocator refused")}
+    return {"status": "failed", "error": _error(name, error)}
+
+
+def _error(kind: str, error: BaseException, evidence: str | None = None) -> dict[str, str | None]:
+    text = str(error).strip() or type(error).__name__
+    return {"kind": kind, "message": text[:2000], "evidence": evidence}
+
+
+def _place(error: BaseException) -> str:
+    """Where the error came from: file name and line only, no paths of this machine."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"raised in {Path(frame.filename).name}, line {frame.lineno}, {frame.name}"
+
+
+def _die_with_parent(parent_pid: int) -> None:
+    """If the parent is lost, so is the child: no orphan goes on heating the device (Linux)."""
+    if sys.platform != "linux":
+        return
+    import ctypes
+
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent_pid:
+        os._exit(1)  # it was lost before the line above
+
+
+if __name__ == "__main__":
+    status = main(sys.argv[1:])
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)  # nothing is left to do: skip the teardown of torch
