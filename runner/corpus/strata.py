@@ -1,0 +1,142 @@
+"""Length bands in tokens of the chosen tokenizer (M13). Limits are inclusive; nothing is topped up."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, Protocol
+
+from runner.errors import InputRefused, RunnerError
+from runner.evidence.canonical import sha256_file
+
+_BATCH = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """Texts of `least` to `most` tokens, both included; `most=None`: no upper limit."""
+
+    name: str
+    least: int
+    most: int | None
+    wanted: int
+
+    def holds(self, tokens: int) -> bool:
+        return self.least <= tokens and (self.most is None or tokens <= self.most)
+
+    @property
+    def limits(self) -> str:
+        return f"{self.least} or more" if self.most is None else f"{self.least} to {self.most}"
+
+
+def band_of(tokens: int, bands: Sequence[Band]) -> Band | None:
+    """The band of this length; None for a length outside all bands."""
+    return next((band for band in bands if band.holds(tokens)), None)
+
+
+def check_bands(bands: Sequence[Band]) -> None:
+    """Bands must rise and must not overlap; gaps are allowed (texts of such lengths are left out)."""
+    if not bands:
+        raise InputRefused("no length band is given")
+    last = 0
+    names = set()
+    for band in bands:
+        if band.name in names:
+            raise InputRefused("two length bands have one name", value=band.name)
+        names.add(band.name)
+        if band.least < 1 or (band.most is not None and band.most < band.least):
+            raise InputRefused(f"the limits {band.limits} of a length band are not a range", value=band.name)
+        if band.least <= last:
+            raise InputRefused("length bands must rise without overlapping", value=band.name)
+        if band.wanted < 0:
+            raise InputRefused("a length band cannot want fewer than 0 texts", value=band.name)
+        last = band.most if band.most is not None else 1 << 62
+
+
+class TokenCounter(Protocol):
+    """Counts tokens of texts; `fingerprint` says by what, so that equal lengths mean equal work."""
+
+    @property
+    def fingerprint(self) -> Mapping[str, str | int | bool]: ...
+
+    def count(self, texts: Iterable[str]) -> Iterator[int]: ...
+
+
+class TokenizerFile:
+    """A `tokenizer.json` of the `tokenizers` library. Truncation and padding are switched off."""
+
+    def __init__(self, path: Path, *, special_tokens: bool = False) -> None:
+        from tokenizers import Tokenizer
+
+        file = path / "tokenizer.json" if path.is_dir() else path
+        if not file.is_file():
+            raise InputRefused(
+                "there is no tokenizer.json", file=file, next_step="give the model's folder or its tokenizer.json"
+            )
+        try:
+            self._tokenizer = Tokenizer.from_file(str(file))
+        except Exception as error:  # the library raises bare Exception
+            raise InputRefused(f"not a tokenizer file: {error}", file=file) from None
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
+        self._special_tokens = special_tokens
+        self._sha256 = sha256_file(file)
+
+    @property
+    def fingerprint(self) -> Mapping[str, str | int | bool]:
+        return {"tokenizer_sha256": self._sha256, "count_special_tokens": self._special_tokens}
+
+    def count(self, texts: Iterable[str]) -> Iterator[int]:
+        """Number of tokens of each text, in order; texts are taken in batches."""
+        for batch in _batches(texts):
+            for encoding in self._encode(batch):
+                yield len(encoding.ids)
+
+    def _encode(self, batch: list[str]) -> Sequence[Any]:
+        encoded: Sequence[Any] = self._tokenizer.encode_batch_fast(batch, add_special_tokens=self._special_tokens)
+        return encoded
+
+
+class WhitespaceWords:
+    """Counts words between blanks, plus a fixed number per text: for data without a tokenizer, and for tests."""
+
+    def __init__(self, special_tokens_per_text: int = 0) -> None:
+        self._extra = special_tokens_per_text
+
+    @property
+    def fingerprint(self) -> Mapping[str, str | int | bool]:
+        rule = f"whitespace words, {self._extra} special tokens per text"
+        return {
+            "tokenizer_sha256": hashlib.sha256(rule.encode()).hexdigest(), "count_special_tokens": self._extra > 0
+        }
+
+    def count(self, texts: Iterable[str]) -> Iterator[int]:
+        for text in texts:
+            yield len(text.split()) + self._extra
+
+
+def _batches(texts: Iterable[str]) -> Iterator[list[str]]:
+    iterator = iter(texts)
+    while batch := list(islice(iterator, _BATCH)):
+        yield batch
+
+
+class TooFewTexts(InputRefused):
+    """Some band has fewer texts than wanted (M13): each with its numbers, nothing is filled up."""
+
+    def __init__(self, found: Mapping[str, int], bands: Sequence[Band], *, file: str | Path | None = None) -> None:
+        details = []
+        for band in bands:
+            have = found.get(band.name, 0)
+            text = f"{band.name} ({band.limits} tokens): {have} of {band.wanted}"
+            details.append(text + (f", {band.wanted - have} missing" if have < band.wanted else ""))
+        RunnerError.__init__(
+            self,
+            "there are too few texts of some lengths",
+            file=file,
+            details=tuple(details),
+            next_step="add texts of the missing lengths, or decide other limits or numbers before measuring",
+        )
