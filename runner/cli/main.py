@@ -29,6 +29,9 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "measure": ("measure", "measure", "Run the attempts that are still missing, in the frozen order."),
     "validate": ("judge", "validate", "Judge every attempt, or a prediction file of another engine."),
     "decide": ("decide", "decide", "Choose the admissible configuration of smallest committed cost, or say why not."),
+    "report": ("seal", "report", "Write and sign the decision note."),
+    "verify": ("seal", "verify", "Check hashes, signatures and chain, and recompute the decision."),
+    "archive": ("seal", "archive", "Keep note, evidence and rental record in one signed archive."),
     "window": ("pricing", "window", "Elapsed hours of a rental's calendar, and which packages cover."),
     "price": ("pricing", "price", "Committed cost of a package; which packages cover a window."),
 }

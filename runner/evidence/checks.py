@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from pathlib import Path
+from typing import Literal, Protocol
 
 from runner.evidence.campaign import Campaign
 from runner.evidence.canonical import content_sha256, load_json_file
 from runner.evidence.model import Record, Sha256
-from runner.evidence.signing import LOCAL_KEY_COMMENT, Purpose
+from runner.evidence.signing import Purpose, SigningKey
 
 SIGNED_LIST = "note/SHA256SUMS"
 SIGNED_LIST_SIGNATURE = SIGNED_LIST + ".sig"
@@ -30,7 +31,11 @@ class Signer(Record):
     @property
     def label(self) -> str:
         """How the key is called wherever it is shown."""
-        return f"{LOCAL_KEY_COMMENT} {self.fingerprint}" if self.local_test else self.fingerprint
+        return self.as_key().label
+
+    def as_key(self) -> SigningKey:
+        """The key as the note shows it; its private half is elsewhere."""
+        return SigningKey(Path(), self.public_key, self.fingerprint, self.local_test)
 
 
 def read_signer(campaign: Campaign) -> Signer | None:
@@ -58,7 +63,14 @@ def note_id(campaign: Campaign) -> str:
     return f"{decision['protocol_name']}-r{decision['protocol_revision']}-{digest[:12]}"
 
 
-def check_commands(signer: Signer) -> tuple[CheckCommand, ...]:
+class _Signs(Protocol):
+    """A key or a record of one: only whether it is a local test key matters here."""
+
+    @property
+    def local_test(self) -> bool: ...
+
+
+def check_commands(signer: _Signs) -> tuple[CheckCommand, ...]:
     """Checks of a note in its campaign folder (or in `data/` of an unpacked bag), in order."""
     return (
         CheckCommand(

@@ -10,15 +10,17 @@ import re
 import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from runner.errors import InputRefused, show_value
 from runner.evidence.campaign import Campaign
-from runner.evidence.canonical import load_json_file, sha256_file
+from runner.evidence.canonical import sha256_file
 from runner.evidence.checks import SIGNED_LIST, SIGNED_LIST_SIGNATURE
+from runner.protocol.schema import Lock
 from runner.seal.names import name_findings
 
 _ENTRY = re.compile(r"([0-9a-f]{64})  (.+)")
+_RENTAL = re.compile(r"protocol/rental[^/]*\.toml")
 _FOLDERS = ("protocol", "records", "verdicts", "note", "templates")
 _FILES = ("tariffs.csv",)
 _HEADER = (
@@ -88,41 +90,46 @@ def make_list(campaign: Campaign, *, note_id: str, key: str) -> SignedList:
 def evidence_files(campaign: Campaign) -> tuple[tuple[str, Path], ...]:
     """(path as listed, file) of everything the signed list must cover, sorted.
 
-    Left out: `protocol/keys/`, the list itself, names that begin with a point (locks, half-written
-    files), and the model's files, which the lock covers by their fingerprints and which may be huge.
+    Left out: keys, the list itself, names that begin with a point (locks, half-written files), rental
+    records (they come after the note and are covered by the archive), and the model's folder, which
+    the lock covers by fingerprints and which may be huge.
     """
-    skip = {SIGNED_LIST, SIGNED_LIST_SIGNATURE, *model_files(campaign)}
+    model = model_folder(campaign)
     places = [(name, campaign.note if name == "note" else campaign.root / name) for name in (*_FILES, *_FOLDERS)]
-    walked = (entry for name, place in places for entry in _walk(place, name))
-    found = [(relative, path) for relative, path in walked if relative not in skip]
+    walked = (entry for name, place in places for entry in _walk(place, name, model))
+    found = [(relative, path) for relative, path in walked if relative not in (SIGNED_LIST, SIGNED_LIST_SIGNATURE)]
     findings = name_findings(relative for relative, _ in found)
     if findings:
         raise InputRefused("the campaign holds file names that cannot be signed", details=findings)
     return tuple(sorted(found))
 
 
-def model_files(campaign: Campaign) -> frozenset[str]:
-    """Paths of the model's files inside the campaign, as the lock names them."""
+def model_folder(campaign: Campaign) -> str | None:
+    """The model's folder inside the campaign, such as `protocol/model`; None if it lies elsewhere."""
     if not campaign.lock.is_file():
-        return frozenset()
-    lock = load_json_file(campaign.lock)
-    return frozenset(entry["path"] for entry in lock["judgement"]["model_files"])
+        return None
+    source = PurePosixPath(Lock.load(campaign.lock).protocol.model.source)
+    folder = campaign.protocol_dir / source
+    if source.is_absolute() or ".." in source.parts or not folder.is_dir():
+        return None
+    return f"protocol/{source}"
 
 
-def _walk(place: Path, relative: str) -> Iterator[tuple[str, Path]]:
+def _walk(place: Path, relative: str, model: str | None) -> Iterator[tuple[str, Path]]:
     """Regular files below a place; a link or a device is refused, hidden names are passed over."""
     try:
         mode = place.lstat().st_mode
     except FileNotFoundError:
         return
     if stat.S_ISREG(mode):
-        yield relative, place
+        if not _RENTAL.fullmatch(relative):
+            yield relative, place
     elif stat.S_ISDIR(mode):
-        if relative == "protocol/keys":
+        if relative in ("protocol/keys", model):
             return
         for path in sorted(place.iterdir()):
             if not path.name.startswith("."):
-                yield from _walk(path, f"{relative}/{path.name}")
+                yield from _walk(path, f"{relative}/{path.name}", model)
     else:
         raise InputRefused(
             f"{show_value(relative)} is a link or a device, which cannot be signed",

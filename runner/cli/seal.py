@@ -1,0 +1,83 @@
+"""Commands `report`, `verify`, `archive`: write and sign the note, check it, keep it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from runner.cli.output import Output, Session, runner_command
+from runner.evidence.campaign import Campaign
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+@runner_command("report", short_help="Write and sign the decision note.")
+@click.option("--language", type=click.Choice(["en", "de", "tr", "fr"]), default="en", show_default=True)
+def report(session: Session, language: str) -> Output:
+    """Decide, write the note as HTML and PDF, and sign it with every file of its evidence.
+
+    The key: SIGNING_KEY (an SSH key), and PDF_SIGNING_P12 with PDF_SIGNING_PASSPHRASE_FILE for the PDF;
+    without them local test keys in protocol/keys/, which show consistency only.
+    """
+    from runner.flows.report import make_report
+
+    made = make_report(Campaign(session.root), language)
+    choice = made.decision.chosen or "undecided"
+    lines = [
+        f"note {made.note_id}: {choice}",
+        *(f"  {reason}" for reason in made.decision.reasons),
+        *(f"  {session.root / name}" for name in made.files),
+        f"signed with: {made.signer.label}",
+        *(f"warning: {warning}" for warning in made.warnings),
+        "next: make verify, or with other tools: sha256sum -c note/SHA256SUMS",
+    ]
+    data = {
+        "note_id": made.note_id,
+        "chosen": made.decision.chosen,
+        "files": list(made.files),
+        "key": made.signer.label,
+        "local_test_key": made.signer.local_test,
+        "warnings": list(made.warnings),
+    }
+    return Output(lines, data)
+
+
+@runner_command("verify", short_help="Check hashes, signatures and chain, and recompute the decision.")
+@click.argument("path", type=click.Path(path_type=Path), required=False)
+@click.option("--signers", type=_FILE, help="Your own OpenSSH allowed_signers file: whom you trust to sign.")
+def verify(session: Session, path: Path | None, signers: Path | None) -> Output:
+    """Check PATH: a campaign folder (default: this one), its note folder, or an archive.
+
+    Exit 0 when everything fits, 3 when anything does not, with the name of the file.
+    """
+    from runner.flows.verify import verify as check
+
+    found = check(path or session.root, signers)
+    return Output(found.lines(), found.as_json(), 0 if found.accepted else 3)
+
+
+@runner_command("archive", short_help="Keep note, evidence and rental record in one signed archive.")
+@click.option("--rental", type=_FILE, required=True, help="The rental record, such as rental.toml.")
+def archive(session: Session, rental: Path) -> Output:
+    """Match the rental record with the decision, field by field, and write archive/NOTE.zip (a BagIt bag)."""
+    from runner.flows.archive import make_archive
+
+    made = make_archive(Campaign(session.root), rental)
+    lines = [
+        f"{made.path}: {made.files} files, {made.bytes} bytes, signed with {made.key}",
+        f"rental record: {', '.join(made.match.matched) or 'no field'} as decided",
+        *(f"  {field}: {reason}" for field, reason in made.match.not_applicable),
+        *(f"left out: {what}" for what in made.left_out),
+        f"next: runner verify {made.path}",
+    ]
+    data = {
+        "archive": str(made.path),
+        "files": made.files,
+        "bytes": made.bytes,
+        "key": made.key,
+        "matched": list(made.match.matched),
+        "not_applicable": [list(pair) for pair in made.match.not_applicable],
+        "left_out": list(made.left_out),
+    }
+    return Output(lines, data)

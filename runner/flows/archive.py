@@ -1,0 +1,133 @@
+"""`runner archive`: rental record, note and evidence in one signed bag (M45, M46)."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from runner import __version__
+from runner.decide.model import Balance, BalanceRow, Decision
+from runner.errors import InputRefused, NotAccepted, show_value
+from runner.evidence.campaign import Campaign
+from runner.evidence.checks import SIGNED_LIST, SIGNED_LIST_SIGNATURE
+from runner.evidence.rental import Rental
+from runner.evidence.signing import Purpose, sign, signing_key
+from runner.flows import integrity
+from runner.flows.verification import Step
+from runner.pricing.rental import Expected, RentalMatch, match_rental, read_rental
+from runner.seal.bag import RENTAL, build_bag
+from runner.seal.container import Source, write_container
+from runner.seal.sums import model_folder
+from runner.units import parse_decimal, parse_utc
+
+_MODEL_MOST_BYTES = 64_000_000
+
+
+@dataclass(frozen=True)
+class Archived:
+    """The archive, how the rental matched, and what was left out of it (with the reason)."""
+
+    path: Path
+    files: int
+    bytes: int
+    key: str
+    match: RentalMatch
+    left_out: tuple[str, ...]
+
+
+def make_archive(campaign: Campaign, rental_path: Path, environ: Mapping[str, str] = os.environ) -> Archived:
+    """Check note and rental, then write `archive/<note id>.zip` as a whole or not at all."""
+    rental = read_rental(rental_path)
+    listed = integrity.check_list(campaign, None)
+    if listed.signed is None or listed.step.status == "failed":
+        raise _not_signed(campaign, listed.step)
+    files = integrity.check_files(campaign, listed.signed)
+    if files.status == "failed":
+        raise _not_signed(campaign, files)
+    match = match_decision(campaign, rental)
+    match.refuse(rental_path)
+    payload: dict[str, Source] = {name: campaign.root / name for name in listed.signed.files}
+    payload |= {name: campaign.root / name for name in (SIGNED_LIST, SIGNED_LIST_SIGNATURE)}
+    payload[RENTAL] = rental_path.read_bytes()
+    model, left_out = _model(campaign)
+    payload |= model
+    key = signing_key(campaign, environ)
+    info = {
+        "External-Identifier": listed.signed.note_id,
+        "Purpose": "archive of a decision note with its evidence and rental record",
+        "Bag-Software-Agent": f"gpu-decision-note {__version__}",
+        "Signed-With": key.label,
+        "Rental-Order": show_value(rental.order),
+    }
+    bag = build_bag(listed.signed.note_id, payload, info, lambda data: sign(data, key, Purpose.BAG))
+    target = campaign.archive / f"{listed.signed.note_id}.zip"
+    _write(target, bag)
+    return Archived(target, len(payload), target.stat().st_size, key.label, match, left_out)
+
+
+def match_decision(campaign: Campaign, rental: Rental) -> RentalMatch:
+    """The rental record against the chosen configuration; without a choice, against the one of its GPU."""
+    decision, balance = Decision.load(campaign.decision), Balance.load(campaign.balance)
+    rows = [row for row in balance.rows if row.measured]
+    wanted = [row for row in rows if row.configuration_id == decision.chosen] if decision.chosen else rows
+    row = next((row for row in wanted if row.gpu == rental.gpu), wanted[0] if wanted else None)
+    if row is None:
+        raise NotAccepted(
+            "nothing was measured, so there is no configuration that a rental record could belong to",
+            file=campaign.decision,
+        )
+    return match_rental(rental, _expected(row))
+
+
+def _expected(row: BalanceRow) -> Expected:
+    package, window = row.package, row.window
+    return Expected(
+        gpu=row.gpu,
+        lots=package.lots if package else None,
+        days=package.days if package else None,
+        amount=parse_decimal(package.total, name="total") if package else None,
+        currency=package.currency if package else None,
+        window=(parse_utc(window.starts_at_utc), parse_utc(window.ends_at_utc)) if window and package else None,
+        own_machine=row.own_machine,
+    )
+
+
+def _model(campaign: Campaign) -> tuple[dict[str, Source], tuple[str, ...]]:
+    """The model's files when they are small; else only the lock's fingerprints of them."""
+    folder = model_folder(campaign)
+    if folder is None:
+        return {}, ("the model, which is not in the campaign folder: the lock holds its fingerprints",)
+    found = {campaign.relative(path): path for path in sorted((campaign.root / folder).rglob("*")) if path.is_file()}
+    size = sum(path.stat().st_size for path in found.values())
+    if size > _MODEL_MOST_BYTES:
+        return {}, (f"the model ({size} bytes): the lock holds the fingerprints of its files",)
+    return dict(found), ()
+
+
+def _not_signed(campaign: Campaign, step: Step) -> InputRefused:
+    return InputRefused(
+        f"the note is not whole, so it is not archived: {step.finding}",
+        file=campaign.note,
+        details=step.details,
+        next_step="make report (a changed record needs make validate before)",
+    )
+
+
+def _write(target: Path, bag: Mapping[str, Source]) -> None:
+    """Into a temporary file beside the target, then renamed."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=target.parent)
+    temporary = Path(name)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            write_container(stream, bag)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.chmod(0o644)
+        temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,168 @@
+"""Checks of bytes: signed list, files, lock, chain of attempts, PDF. Nothing is recomputed here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from runner.errors import InputRefused, RunnerError
+from runner.evidence.campaign import Campaign
+from runner.evidence.canonical import sha256_bytes, sha256_file
+from runner.evidence.checks import SIGNED_LIST, SIGNED_LIST_SIGNATURE, note_id, read_signer, signature_command
+from runner.evidence.signing import Purpose, SignatureCheck, check_signature
+from runner.evidence.store import AttemptStore
+from runner.flows.verification import Step
+from runner.note.attachments import attached_files
+from runner.protocol.lockfile import read_lock
+from runner.seal.pdf import check_pdf
+from runner.seal.sums import PURPOSE, SignedList, evidence_files, parse_list
+
+PDF = "note/decision-note.pdf"
+
+
+@dataclass(frozen=True)
+class ListCheck:
+    """The signed list, if it could be read, and who signed it, if that was asked and answered."""
+
+    step: Step
+    signed: SignedList | None
+    signer: str | None
+
+
+def check_list(campaign: Campaign, signers: Path | None) -> ListCheck:
+    """Form, purpose and signature of `note/SHA256SUMS`."""
+    name = "signed list"
+    try:
+        data = _read(campaign, SIGNED_LIST)
+        signature = _read(campaign, SIGNED_LIST_SIGNATURE)
+        signed = parse_list(data, file=SIGNED_LIST)
+    except InputRefused as error:
+        return ListCheck(Step(name, "failed", f"{error.file}: {error.what}", error.details), None, None)
+    found = check_signature(data, signature, Purpose.NOTE, signers)
+    command = signature_command(SIGNED_LIST, Purpose.NOTE, local_test=signed.key.startswith("local")).command
+    problem = _list_problem(signed, found)
+    if problem is not None:
+        return ListCheck(Step(name, "failed", f"{SIGNED_LIST_SIGNATURE}: {problem}", command=command), signed, None)
+    finding = f"{len(signed.files)} files listed; the list fits its signature, {_who(found)}"
+    return ListCheck(Step(name, "passed", finding, command=command), signed, found.signer)
+
+
+def _list_problem(signed: SignedList, found: SignatureCheck) -> str | None:
+    if not found.valid:
+        return found.reason
+    if signed.purpose != PURPOSE:
+        return f"the list was signed for another purpose: {signed.purpose}"
+    if found.fingerprint is None or not signed.key.endswith(found.fingerprint):
+        return f"the list says it was signed with {signed.key}, yet the signature is of {found.fingerprint}"
+    return None
+
+
+def _who(found: SignatureCheck) -> str:
+    return f"made by {found.signer}" if found.signer else "who signed was not checked"
+
+
+def check_files(campaign: Campaign, signed: SignedList, left_out: frozenset[str] = frozenset()) -> Step:
+    """Every listed file is there and unchanged, and nothing else lies among the evidence (NO-14).
+
+    `left_out`: files that a shareable archive does not hold on purpose.
+    """
+    findings = []
+    for relative, digest in sorted(signed.files.items()):
+        path = campaign.root / relative
+        if path.is_symlink() or not path.is_file():
+            if relative not in left_out:
+                findings.append(f"{relative}: missing")
+        elif sha256_file(path) != digest:
+            findings.append(f"{relative}: sha256 differs from the signed list")
+    try:
+        there = {relative for relative, _ in evidence_files(campaign)}
+        findings += [f"{relative}: not covered by the signature" for relative in sorted(there - set(signed.files))]
+    except RunnerError as error:
+        findings += error.details or (error.what,)
+    command = f"sha256sum -c {SIGNED_LIST}"
+    if findings:
+        return Step("files", "failed", f"{len(findings)} do not fit the signed list", tuple(findings), command)
+    if left_out:
+        finding = f"{len(signed.files) - len(left_out)} are the ones that were signed, {len(left_out)} left out"
+        return Step("files", "passed", finding, tuple(sorted(left_out)), command + " --ignore-missing")
+    return Step("files", "passed", f"all {len(signed.files)} are the ones that were signed", command=command)
+
+
+def check_note_id(campaign: Campaign, signed: SignedList) -> Step:
+    """The list, the decision and the key belong to one note."""
+    signer, identity = read_signer(campaign), note_id(campaign)
+    if signed.note_id != identity:
+        return Step("note", "failed", f"the list is of the note {signed.note_id}, the decision of {identity}")
+    if signer is None or signer.label != signed.key:
+        return Step("note", "failed", f"note/signer.json does not name the key of the list ({signed.key})")
+    return Step("note", "passed", f"list, decision and key belong to {identity}")
+
+
+def check_lock(campaign: Campaign) -> Step:
+    """The frozen protocol: its own signature and its form; what it froze is compared elsewhere."""
+    data = _read(campaign, "protocol/protocol.lock.json")
+    signature = _read(campaign, "protocol/protocol.lock.json.sig")
+    found = check_signature(data, signature, Purpose.LOCK)
+    command = signature_command("protocol/protocol.lock.json", Purpose.LOCK, local_test=True).command
+    if not found.valid:
+        return Step("frozen protocol", "failed", f"protocol.lock.json.sig: {found.reason}", command=command)
+    lock = read_lock(campaign)
+    return Step(
+        "frozen protocol",
+        "passed",
+        f"frozen {lock.frozen_at_utc} by the key {found.fingerprint}, {len(lock.variants)} variants",
+        command=command,
+    )
+
+
+def check_chain(campaign: Campaign) -> Step:
+    """No row of an attempt was deleted, changed or reordered (M50)."""
+    store = AttemptStore(campaign)
+    rows, faults = store.scan(), store.faults()
+    if faults:
+        return Step("chain of attempts", "failed", "rows were deleted, changed or reordered", faults)
+    machines = len({row.attempt.chain.machine_id for row in rows.rows})
+    finding = f"{len(rows.rows)} rows of {machines} machine{'' if machines == 1 else 's'}, none missing"
+    return Step("chain of attempts", "passed", finding, rows.warnings)
+
+
+def check_note_pdf(campaign: Campaign, identity: str | None) -> Step:
+    """The PDF's own signature: whole document, this note, the certificate that the note names."""
+    signer = read_signer(campaign)
+    return pdf_step(_read(campaign, PDF), identity, None if signer is None else signer.pdf_certificate_sha256)
+
+
+def pdf_step(data: bytes, identity: str | None, certificate_sha256: str | None) -> Step:
+    command = f"pdfsig -nocert {PDF}"
+    check = check_pdf(data)
+    findings = list(check.findings)
+    if check.good and identity is not None and check.reason != f"Decision note {identity}":
+        findings.append(f"the signature is for another note: {check.reason}")
+    if check.good and certificate_sha256 is not None and check.certificate_sha256 != certificate_sha256:
+        findings.append("the certificate is not the one that the note names")
+    if findings:
+        return Step("PDF signature", "failed", f"{PDF}: {findings[0]}", tuple(findings[1:]), command)
+    finding = f"covers the entire file; certificate of '{check.subject}', sha256 {check.certificate_sha256}"
+    return Step("PDF signature", "passed", finding, command=command)
+
+
+def check_attachments(campaign: Campaign) -> Step:
+    """What is attached to the PDF is what lies beside it."""
+    attached = attached_files(campaign.root / PDF)
+    findings = []
+    for name, data in sorted(attached.items()):
+        path = campaign.root / name
+        if not path.is_file():
+            findings.append(f"{name}: attached to the PDF, missing beside it")
+        elif sha256_file(path) != sha256_bytes(data):
+            findings.append(f"{name}: the attached file differs from the one beside the PDF")
+    if findings:
+        return Step("attachments", "failed", "the PDF carries other evidence", tuple(findings))
+    return Step("attachments", "passed", f"the {len(attached)} files in the PDF equal those beside it")
+
+
+def _read(campaign: Campaign, relative: str) -> bytes:
+    try:
+        return (campaign.root / relative).read_bytes()
+    except OSError as error:
+        raise InputRefused(f"missing or unreadable ({error.strerror})", file=relative) from None

@@ -1,0 +1,117 @@
+"""From verdicts to the signed note: decision files, note, PDF signature, signed list.
+
+Everything is made in a folder of its own and swapped in at the end: a report that fails leaves the
+one before as it was, and a half-made one is never seen.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from runner.decide.model import Decision
+from runner.decide.write import other_locks_were_left_out, write_decision
+from runner.errors import InputRefused
+from runner.evidence.campaign import Campaign
+from runner.evidence.checks import SIGNED_LIST, SIGNED_LIST_SIGNATURE, SIGNER_NAME, Signer, note_id
+from runner.evidence.files import sync_folder, write_atomic
+from runner.evidence.signing import Purpose, sign, signing_key
+from runner.note.build import build_note
+from runner.seal.pdf import sign_pdf
+from runner.seal.pdfkey import pdf_key
+from runner.seal.sums import make_list
+
+_REPORT_FILES = ("decision-note.", Path(SIGNED_LIST).name)
+
+
+@dataclass(frozen=True)
+class StagedCampaign(Campaign):
+    """A campaign whose note lies in another folder for now, yet is named as it will be."""
+
+    staged_note: Path
+
+    @property
+    def note(self) -> Path:
+        return self.staged_note
+
+    def relative(self, path: Path) -> str:
+        staged = self.staged_note.resolve()
+        if path.resolve().is_relative_to(staged):
+            return Path("note", path.resolve().relative_to(staged)).as_posix()
+        return super().relative(path)
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a report made. `files`: paths relative to the campaign folder."""
+
+    note_id: str
+    signer: Signer
+    decision: Decision
+    files: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def make_report(campaign: Campaign, language: str = "en", environ: Mapping[str, str] = os.environ) -> Report:
+    """Decide, render, sign. Refuses (exit 2) without having touched the note that was there."""
+    key = signing_key(campaign, environ)
+    certificate = pdf_key(campaign, environ)
+    signer = Signer(
+        key_kind=key.kind,
+        public_key=key.public_key,
+        fingerprint=key.fingerprint,
+        local_test=key.local_test,
+        pdf_certificate_sha256=certificate.certificate_sha256,
+        pdf_subject=certificate.subject,
+        pdf_local_test=certificate.local_test,
+    )
+    left_out = campaign.decision.is_file() and other_locks_were_left_out(campaign.decision)
+    with _staged(campaign) as staged:
+        decision = write_decision(staged, leave_out_other_locks=left_out).decision
+        identity = note_id(staged)
+        write_atomic(staged.note / SIGNER_NAME, signer.dump())
+        made = build_note(staged, language, key=key)
+        reason = f"Decision note {identity}"
+        write_atomic(made.pdf, sign_pdf(made.pdf.read_bytes(), certificate, reason=reason))
+        _carry_over(campaign, staged)
+        data = make_list(staged, note_id=identity, key=signer.label).dump()
+        write_atomic(staged.note / Path(SIGNED_LIST).name, data)
+        write_atomic(staged.note / Path(SIGNED_LIST_SIGNATURE).name, sign(data, key, Purpose.NOTE))
+    names = (made.html.name, made.pdf.name, made.qmd.name, "decision.json", "balance.csv", Path(SIGNED_LIST).name)
+    return Report(identity, signer, decision, tuple(f"note/{name}" for name in names), tuple(made.warnings))
+
+
+@contextmanager
+def _staged(campaign: Campaign) -> Iterator[StagedCampaign]:
+    """A folder beside `note/` that takes its place if the block ends well."""
+    if campaign.note.is_symlink():
+        raise InputRefused("note/ is a link, which cannot be replaced by a new note", file=campaign.note)
+    place = Path(tempfile.mkdtemp(prefix=".note-", dir=campaign.root))
+    try:
+        place.chmod(0o755)
+        yield StagedCampaign(campaign.root, place)
+        old = place.with_name(place.name + "-old")
+        if campaign.note.exists():
+            campaign.note.rename(old)
+        place.rename(campaign.note)
+        sync_folder(campaign.root)
+        shutil.rmtree(old, ignore_errors=True)
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def _carry_over(campaign: Campaign, staged: StagedCampaign) -> None:
+    """Files in `note/` that no report makes (the blank sheet, a letter) stay; those of an earlier report go."""
+    for path in sorted(campaign.note.rglob("*")):
+        relative = path.relative_to(campaign.note)
+        made_by_reports = relative.parts[0] == "figures" or relative.name.startswith(_REPORT_FILES)
+        hidden = any(part.startswith(".") for part in relative.parts)
+        target = staged.note / relative
+        if path.is_file() and not (made_by_reports or hidden or target.exists()):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(path, target, follow_symlinks=False)

@@ -1,0 +1,101 @@
+"""`runner verify`: from a campaign folder, a note folder or an archive, with a report for a buyer."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from runner.errors import InputRefused
+from runner.evidence.campaign import Campaign
+from runner.evidence.signing import Purpose, check_signature, read_signers
+from runner.flows import integrity, recompute
+from runner.flows.verification import Step, Verification, attempt_step
+from runner.seal.bag import SIGNATURE, SIGNED, Bag, read_bag
+
+
+def verify(path: Path, signers: Path | None = None) -> Verification:
+    """Check what lies at `path`. Refused (exit 2) only when there is nothing to check, or an unsafe archive."""
+    if signers is not None:
+        read_signers(signers)
+    if path.is_dir():
+        root = path if (path / "note").is_dir() or path.name != "note" else path.parent
+        return verify_folder(Campaign(root), signers, subject=str(path))
+    if not path.is_file():
+        raise InputRefused("there is nothing to verify", file=path, next_step="make report, or name a folder or file")
+    if path.read_bytes()[:4] == b"PK\x03\x04":
+        return verify_archive(path, signers)
+    raise InputRefused("neither a campaign folder nor an archive", file=path)
+
+
+def verify_folder(campaign: Campaign, signers: Path | None, *, subject: str) -> Verification:
+    """All checks of a campaign folder."""
+    if not campaign.note.is_dir():
+        raise InputRefused("there is no note in this folder", file=campaign.note, next_step="make report")
+    listed, steps = _folder_steps(campaign, signers)
+    return Verification(
+        subject,
+        "folder",
+        listed.signed.note_id if listed.signed else None,
+        listed.signed.key if listed.signed else None,
+        listed.signer is not None,
+        steps,
+    )
+
+
+def verify_archive(path: Path, signers: Path | None) -> Verification:
+    """The archive's own manifests and signature, then everything inside it, in a temporary folder."""
+    bag = read_bag(path)
+    with tempfile.TemporaryDirectory(prefix="runner-verify-") as folder:
+        campaign = Campaign(Path(folder))
+        _unpack(bag, campaign.root)
+        step, signer = _bag_step(bag, signers)
+        listed, inside = _folder_steps(campaign, signers)
+        steps = (step, *inside)
+    return Verification(
+        str(path),
+        "archive",
+        bag.info.get("External-Identifier"),
+        listed.signed.key if listed.signed else None,
+        signer is not None and listed.signer is not None,
+        steps,
+    )
+
+
+def _bag_step(bag: Bag, signers: Path | None) -> tuple[Step, str | None]:
+    found = check_signature(bag.signed, bag.signature, Purpose.BAG, signers)
+    command = f"sha256sum -c manifest-sha256.txt && sha256sum -c {SIGNED}"
+    if not found.valid:
+        return Step("archive", "failed", f"{SIGNATURE}: {found.reason}", command=command), None
+    who = f"made by {found.signer}" if found.signer else f"key {found.fingerprint}; who signed was not checked"
+    finding = f"{len(bag.payload)} files, each byte of the archive covered by its signature, {who}"
+    return Step("archive", "passed", finding, command=command), found.signer
+
+
+def _unpack(bag: Bag, folder: Path) -> None:
+    """Names were all checked before; this folder is temporary and ours."""
+    for name, data in bag.payload.items():
+        target = folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(data)
+
+
+def _folder_steps(campaign: Campaign, signers: Path | None) -> tuple[integrity.ListCheck, tuple[Step, ...]]:
+    """Bytes first, then the recomputation; a refusal in one step never hides the others."""
+    listed = integrity.check_list(campaign, signers)
+    signed = listed.signed
+    identity = None if signed is None else signed.note_id
+    checks: dict[str, Callable[[], Step]] = {}
+    if signed is not None:
+        checks["files"] = lambda: integrity.check_files(campaign, signed)
+        checks["note"] = lambda: integrity.check_note_id(campaign, signed)
+    checks |= {
+        "PDF signature": lambda: integrity.check_note_pdf(campaign, identity),
+        "attachments": lambda: integrity.check_attachments(campaign),
+        "frozen protocol": lambda: integrity.check_lock(campaign),
+        "chain of attempts": lambda: integrity.check_chain(campaign),
+        "verdicts": lambda: recompute.recompute_verdicts(campaign),
+        "decision": lambda: recompute.recompute_decision(campaign),
+        "text of the note": lambda: recompute.recompute_text(campaign),
+    }
+    return listed, (listed.step, *(attempt_step(name, check) for name, check in checks.items()))
