@@ -21,6 +21,7 @@ from runner.errors import RunnerError
 
 # name: (module below runner.cli, attribute, one-line help)
 COMMANDS: dict[str, tuple[str, str, str]] = {
+    "note": ("chain", "note", "The whole chain: baseline, freeze, measure, validate, decide, report, verify."),
     "protocol": ("protocol", "protocol", "Start, compare and revise the quality protocol."),
     "demo-model": ("corpus", "demo_model", "Make the embedded synthetic corpus and model again (about three minutes)."),
     "baseline": ("measure", "baseline", "Reference predictions of every corpus, untimed, before the freeze."),

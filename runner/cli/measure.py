@@ -52,14 +52,15 @@ def measure(session: Session, gpu: str, batches: str, series: str | None, passes
     """Run the attempts that are still missing, in the frozen order."""
     from runner.measure.run import measure as run
 
-    request = Request(gpu=gpu, batches=_batches(batches), series=series, passes=passes)
+    request = Request(gpu=gpu, batches=parse_batches(batches), series=series, passes=passes)
     if request.batches and series:
         raise InputRefused("give either --batches or --series, not both", value=f"{batches} and {series}")
     outcome = run(Campaign(session.root), request, make_progress())
     return Output(_lines(outcome), _data(outcome), 0 if outcome.complete else 3)
 
 
-def _batches(text: str) -> tuple[int, ...]:
+def parse_batches(text: str) -> tuple[int, ...]:
+    """`"1 4 8"` (blanks or commas) as numbers; nothing given is an empty tuple."""
     parts = re.split(r"[ ,]+", text.strip()) if text.strip() else []
     if not all(re.fullmatch(r"[1-9][0-9]{0,5}", part) for part in parts):
         raise InputRefused("batches are whole numbers from 1 on", column="BATCHES", value=text, next_step='"1 4 8"')

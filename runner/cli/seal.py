@@ -9,11 +9,12 @@ import click
 from runner.cli.output import Output, Session, runner_command
 from runner.evidence.campaign import Campaign
 
+LANGUAGES = ("en", "de", "tr", "fr")
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 @runner_command("report", short_help="Write and sign the decision note.")
-@click.option("--language", type=click.Choice(["en", "de", "tr", "fr"]), default="en", show_default=True)
+@click.option("--language", type=click.Choice(LANGUAGES), default="en", show_default=True)
 def report(session: Session, language: str) -> Output:
     """Decide, write the note as HTML and PDF, and sign it with every file of its evidence.
 
