@@ -12,11 +12,15 @@ import click
 from runner.cli.output import Output, Session, runner_command
 from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
+from runner.evidence.files import write_atomic
 from runner.pricing import core
+from runner.pricing.calendar import read_calendar, write_calendar
+from runner.pricing.formats import load_formatted_catalogue, read_number_format
 from runner.pricing.planfile import read_window
 from runner.pricing.tariffs import load_catalogue, refusals
+from runner.pricing.tasks import read_tasks
 from runner.pricing.times import local_text, parse_instant, seconds_of
-from runner.pricing.window import Window
+from runner.pricing.window import Window, window_of
 from runner.units import utc_text
 
 _START = click.option("--start", help="first start, such as 2026-10-05T09:00")
@@ -31,19 +35,22 @@ _ZONE = click.option("--zone", help="IANA zone of --start and --end, such as Eur
 @_START
 @_END
 @_ZONE
+@click.option("--tasks", type=click.Path(dir_okay=False, path_type=Path), help="or a table (.csv) or calendar (.ics)")
 @click.option("--lots", help="number of lots (default 1)")
 @click.option("--cards", help="or the cards needed; lots are rented whole")
 @click.option("--accepted-results", help="distinct corpora that passed every quality check; you confirm the check")
 @click.option("--extra-periods", default="0", help="further periods of the same package, only if you ask for them")
 @click.option("--tariffs", type=click.Path(dir_okay=False, path_type=Path), help="default: tariffs.csv of the campaign")
+@click.option("--number-format", type=click.Path(dir_okay=False, path_type=Path),
+              help='JSON file that declares how the tariffs write numbers: {"delimiter", "decimal", "thousands"}')
 def price(
     session: Session, gpu: str, days: str | None, window_hours: str | None, start: str | None, end: str | None,
-    zone: str | None, lots: str | None, cards: str | None, accepted_results: str | None, extra_periods: str,
-    tariffs: Path | None,
+    zone: str | None, tasks: Path | None, lots: str | None, cards: str | None, accepted_results: str | None,
+    extra_periods: str, tariffs: Path | None, number_format: Path | None,
 ) -> Output:
     """Committed cost of a package; the 3, 7 and 30 day packages and which of them cover a window."""
-    catalogue = load_catalogue(tariffs or Campaign(session.root).tariffs)
-    window = _window_seconds(window_hours, start, end, zone)
+    catalogue = _catalogue(tariffs or Campaign(session.root).tariffs, number_format)
+    window = tasks_window(tasks).window_seconds if tasks else _window_seconds(window_hours, start, end, zone)
     if days is None and window is None:
         raise InputRefused("neither a package nor a window is given", next_step="add --days 7, or --window-hours 96")
     with refusals():
@@ -53,7 +60,15 @@ def price(
             accepted=None if accepted_results is None else core.parse_count(accepted_results, "--accepted-results"),
             periods=1 + core.parse_count(extra_periods, "--extra-periods"),
         )
-    return Output(core.quote_lines(answer), quote_data(answer))
+    unused = 0 if cards is None else answer.lots * answer.gpu.cards_per_lot - int(cards)
+    lines = core.quote_lines(answer) + [f"{unused} of the cards stay unused; lots are rented whole."] * (unused > 0)
+    return Output(lines, quote_data(answer) | {"unused_cards": None if cards is None else unused})
+
+
+def _catalogue(file: Path, number_format: Path | None) -> core.Catalogue:
+    if number_format is None:
+        return load_catalogue(file)
+    return load_formatted_catalogue(file, read_number_format(number_format))
 
 
 def _lots(gpu: core.Gpu, lots: str | None, cards: str | None) -> int:
@@ -146,10 +161,14 @@ def hours_number(seconds: Decimal) -> int | float:
 @_ZONE
 @click.option("--plan", "plan_file", type=click.Path(dir_okay=False, path_type=Path),
               help="default: protocol/plan.toml of the campaign, if no --start is given")
+@click.option("--tasks", type=click.Path(dir_okay=False, path_type=Path),
+              help="a table of tasks (.csv: task,start,end,tz) or a calendar (.ics) instead of the plan")
 @click.option("--configuration", help="variant id: adds the tasks of this configuration")
+@click.option("--calendar", type=click.Path(dir_okay=False, path_type=Path),
+              help="also write the tasks as an iCalendar file")
 def window(
     session: Session, start: str | None, end: str | None, zone: str | None, plan_file: Path | None,
-    configuration: str | None,
+    tasks: Path | None, configuration: str | None, calendar: Path | None,
 ) -> Output:
     """Elapsed hours from first start to last collection, busy time, and which packages cover."""
     if start is not None or end is not None:
@@ -157,8 +176,25 @@ def window(
         return _window_output(seconds_of(last - first), [], {
             "starts_at_utc": utc_text(first), "ends_at_utc": utc_text(last),
         })
-    plan, found = read_window(plan_file or Campaign(session.root).plan, configuration=configuration)
-    return _window_output(found.window_seconds, _plan_lines(found, plan.zone), _plan_data(found))
+    if tasks is not None:
+        found, shown_in = tasks_window(tasks), zone or "UTC"
+    else:
+        plan, found = read_window(plan_file or Campaign(session.root).plan, configuration=configuration)
+        shown_in = zone or plan.zone
+    lines = _plan_lines(found, shown_in)
+    if calendar is not None:
+        write_atomic(calendar, write_calendar(found, "plan"))
+        lines.append(f"calendar: {calendar}")
+    return _window_output(found.window_seconds, lines, _plan_data(found))
+
+
+def tasks_window(path: Path) -> Window:
+    """Window of a task table or of an iCalendar file, by the ending of its name."""
+    if path.suffix.lower() == ".ics":
+        return read_calendar(path)
+    if path.suffix.lower() == ".csv":
+        return window_of(read_tasks(path))
+    raise InputRefused("neither a .csv table nor an .ics calendar", file=path, next_step="rename or export it")
 
 
 def _window_output(seconds: Decimal, lines: list[str], data: dict[str, Any]) -> Output:

@@ -20,7 +20,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
-from decimal import Decimal
+from decimal import ROUND_CEILING, Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -430,7 +430,7 @@ def package_lines(
                                  _available(offer, lots)))
     hourly = catalogue.hourly(gpu)
     if hourly is not None and window_seconds is not None:
-        hours = int(-(-window_seconds // SECONDS_PER_HOUR))
+        hours = int((window_seconds / SECONDS_PER_HOUR).to_integral_value(ROUND_CEILING))
         lines.append(PackageLine("hourly", None, hours, hourly, committed_cost(hourly.price_per_lot, lots, hours), True,
                                  hours * SECONDS_PER_HOUR - window_seconds, _available(hourly, lots)))
     return tuple(lines)
@@ -494,6 +494,9 @@ def quote_lines(answer: Quote) -> list[str]:
     if answer.window_seconds is not None:
         text.append(f"  window: {hours_text(answer.window_seconds)}")
     text += ["packages:", *(f"  {_line_text(line)}" for line in answer.lines)]
+    unknown = [one.name for one in answer.lines if one.covers and one.offer is None and line and one.hours < line.hours]
+    if unknown:
+        text.append(f"It may be cheaper: {', '.join(unknown)} would also cover, at a price that is not known.")
     return [*text, "Unused time is not refunded; packages are not extended or combined by themselves."]
 
 

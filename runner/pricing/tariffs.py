@@ -27,6 +27,11 @@ def load_catalogue(path: Path) -> core.Catalogue:
     """Tariffs of a file; refused with every line that cannot be used."""
     with refusals():
         catalogue = core.read_catalogue(path)
+    return check_patterns(catalogue, path)
+
+
+def check_patterns(catalogue: core.Catalogue, path: Path) -> core.Catalogue:
+    """The same catalogue, once each of its device patterns is known to be safe."""
     for gpu in catalogue.gpus:
         check_pattern(gpu.device_pattern, file=path)
     return catalogue

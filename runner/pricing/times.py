@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, date, datetime, timedelta, timezone
-from decimal import Decimal
+from decimal import ROUND_CEILING, Decimal
 from functools import lru_cache
 from importlib.resources import files
 from zoneinfo import ZoneInfo
@@ -125,7 +125,7 @@ def parse_duration(text: str, *, name: str = "duration") -> timedelta:
 
 def elapsed(seconds: Decimal) -> timedelta:
     """Duration from exact seconds, up to the next whole microsecond: never shorter than what was measured."""
-    return timedelta(microseconds=int(-(-seconds * _MICROSECONDS // 1)))
+    return timedelta(microseconds=int((seconds * _MICROSECONDS).to_integral_value(ROUND_CEILING)))
 
 
 def seconds_of(duration: timedelta) -> Decimal:

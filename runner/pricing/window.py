@@ -71,7 +71,9 @@ def access_window(
     start; what comes after it moves only if it must. Refused: times that are not one instant, unknown or
     circular `after`, tasks still running when the last collection ends, a plan without a delivery task.
     """
-    placed = place_tasks(plan, configuration, pass_seconds, task_seconds)
+    placed = place_tasks(plan, configuration, {}, {})
+    if pass_seconds or task_seconds:
+        placed = place_tasks(plan, configuration, pass_seconds, task_seconds, may_move=True)
     if not any(task.delivery for task in placed):
         raise InputRefused("no task is the delivery", column="task",
                            next_step="write delivery = true at the task whose end the deadline applies to")
@@ -144,9 +146,14 @@ def most_lots(tasks: Sequence[TaskTime]) -> int:
 
 
 def place_tasks(
-    plan: Plan, configuration: str | None, pass_seconds: Mapping[str, Decimal], task_seconds: Mapping[str, Decimal]
+    plan: Plan, configuration: str | None, pass_seconds: Mapping[str, Decimal], task_seconds: Mapping[str, Decimal],
+    *, may_move: bool = False,
 ) -> tuple[TaskTime, ...]:
-    """The plan's tasks with start and end, in the order of their dependencies."""
+    """The plan's tasks with start and end, in the order of their dependencies.
+
+    `may_move`: a fixed start gives way to a task before it that was measured to take longer; without it a
+    plan whose own times contradict its dependencies is refused.
+    """
     zone_of(plan.zone)  # refused even where every time has its own offset
     by_id = {task.id: task for task in plan.task}
     if len(by_id) != len(plan.task):
@@ -160,7 +167,7 @@ def place_tasks(
         measured = _measured(task, place, plan, pass_seconds, task_seconds)
         before = [placed[name] for name in _before(task, by_id, configuration)]
         if task.configuration in (None, configuration):
-            placed[task.id] = _place(task, place, plan.zone, before, measured)
+            placed[task.id] = _place(task, place, plan.zone, before, measured, may_move)
     return tuple(placed.values())
 
 
@@ -209,16 +216,19 @@ def _before(task: Task, by_id: Mapping[str, Task], configuration: str | None) ->
     return names
 
 
-def _place(task: Task, place: str, zone: str, before: Sequence[TaskTime], measured: Decimal | None) -> TaskTime:
+def _place(
+    task: Task, place: str, zone: str, before: Sequence[TaskTime], measured: Decimal | None, may_move: bool
+) -> TaskTime:
     fixed_start, length = _written(task, place, zone)
     ready = max((other.end for other in before), default=None)
     if fixed_start is None and ready is None:
         raise InputRefused(f"task {show_value(task.id)} has no start", column=place,
                            next_step="write start, or after = [the tasks that it waits for]")
     late = fixed_start is not None and ready is not None and ready > fixed_start
-    if late and not any(other.source == "measured" or other.moved for other in before):
+    if late and not may_move:
         raise InputRefused(f"task {show_value(task.id)} starts before a task that it waits for has ended",
-                           column=f"{place}.start", value=task.start)
+                           column=f"{place}.start", value=task.start,
+                           next_step="start it later, or plan the tasks before it shorter")
     start = max(moment for moment in (fixed_start, ready) if moment is not None)
     if measured is not None:
         length = elapsed(measured)

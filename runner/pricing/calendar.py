@@ -1,0 +1,128 @@
+"""The plan as an iCalendar file (RFC 5545), written and read, so that it can be seen in a calendar.
+
+Times are written in UTC: exact in every calendar program, without zone definitions of our own. Reading
+follows the same rules as the plan: a time needs a zone or UTC, and must be one instant.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from runner.errors import InputRefused, show_value
+from runner.pricing.tasks import KINDS
+from runner.pricing.times import parse_instant
+from runner.pricing.window import TaskTime, Window, window_of
+
+PRODUCT = "-//gpu-decision-note//plan//EN"
+_LOCAL = re.compile(r"(\d{4})(\d{2})(\d{2})T(\d{2})(\d{2})(\d{2})(Z?)", re.ASCII)
+_LENGTH = re.compile(r"P(?:(\d+)W|(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?)", re.ASCII)
+
+
+def write_calendar(window: Window, name: str) -> bytes:
+    """All tasks as events, the deadline as a to-do. Same window, same bytes: no clock is read."""
+    from icalendar import Calendar, Event, Todo
+
+    calendar = Calendar()
+    calendar.add("prodid", PRODUCT)
+    calendar.add("version", "2.0")
+    for task in window.tasks:
+        event = Event()
+        event.add("uid", f"{task.id}@{name}")
+        event.add("dtstamp", window.starts_at)  # required; the plan's own start keeps the file reproducible
+        event.add("dtstart", _whole_second(task.start))
+        event.add("dtend", _whole_second(task.end))
+        event.add("summary", task.title)
+        event.add("categories", [task.kind, *(["delivery"] if task.delivery else [])])
+        event.add("x-lots", str(task.lots))
+        calendar.add_component(event)
+    if window.deadline is not None:
+        todo = Todo()
+        todo.add("uid", f"deadline@{name}")
+        todo.add("dtstamp", window.starts_at)
+        todo.add("due", _whole_second(window.deadline))
+        todo.add("summary", "Deadline")
+        calendar.add_component(todo)
+    written: bytes = calendar.to_ical()
+    return written
+
+
+def _whole_second(moment: datetime) -> datetime:
+    """iCalendar has whole seconds: a measured fraction is shown as the second that it lies in."""
+    return moment.replace(microsecond=0)
+
+
+def read_calendar(path: Path) -> Window:
+    """Window of the events of an iCalendar file; cancelled events are left out, repeated ones refused."""
+    from icalendar import Calendar
+
+    try:
+        calendar: Any = Calendar.from_ical(path.read_bytes())
+    except OSError as error:
+        raise InputRefused(f"the calendar cannot be read: {error.strerror}", file=path) from None
+    except ValueError:
+        raise InputRefused("not an iCalendar file", file=path, next_step="export the plan as .ics again") from None
+    events = [event for event in calendar.walk("VEVENT") if str(event.get("STATUS", "")).upper() != "CANCELLED"]
+    try:
+        tasks = [_task(event, number) for number, event in enumerate(events, start=1)]
+        if len({task.id for task in tasks}) != len(tasks):
+            raise InputRefused("two events have the same UID", column="UID")
+        deadlines = [_instant(todo, "DUE", "to-do") for todo in calendar.walk("VTODO") if "DUE" in todo]
+        if len(deadlines) > 1:
+            raise InputRefused("more than one to-do with a due time: which is the deadline?", column="DUE")
+        return window_of(tasks, deadlines[0] if deadlines else None)
+    except InputRefused as error:
+        raise InputRefused(error.what, file=path, column=error.column, value=error.value,
+                           next_step=error.next_step) from None
+
+
+def _task(event: Any, number: int) -> TaskTime:
+    title = str(event.get("SUMMARY", "")) or f"event {number}"
+    place = f"event {number}"
+    for name in ("RRULE", "RDATE", "RECURRENCE-ID"):
+        if name in event:
+            raise InputRefused(f"{show_value(title)} repeats; a plan has each task once", column=f"{place}.{name}",
+                               next_step="write one event per task")
+    if "DTSTART" not in event or ("DTEND" in event) == ("DURATION" in event):
+        raise InputRefused(f"{show_value(title)} needs a start, and an end or a duration", column=place)
+    start = _instant(event, "DTSTART", place)
+    end = _instant(event, "DTEND", place) if "DTEND" in event else start + _length(event, place)
+    if end < start:
+        raise InputRefused(f"{show_value(title)} ends before it starts", column=f"{place}.DTEND")
+    marks = [str(mark) for entry in _list(event.get("CATEGORIES")) for mark in entry.cats]
+    lots = str(event.get("X-LOTS", "1"))
+    if not re.fullmatch(r"[1-9][0-9]{0,5}", lots):
+        raise InputRefused("not a number of lots", column=f"{place}.X-LOTS", value=lots)
+    return TaskTime(
+        id=str(event.get("UID", place)).partition("@")[0], title=title,
+        kind=next((mark for mark in marks if mark in KINDS), "check"), start=start, end=end, lots=int(lots),
+        delivery="delivery" in marks,
+    )
+
+
+def _list(value: Any) -> list[Any]:
+    return [] if value is None else value if isinstance(value, list) else [value]
+
+
+def _instant(component: Any, name: str, place: str) -> datetime:
+    """Instant of a property: its own text and zone, so that skipped and repeated hours are seen."""
+    field = component[name]
+    if isinstance(field, list):
+        raise InputRefused("stands twice", column=f"{place}.{name}")
+    text = field.to_ical().decode("utf-8")
+    found = _LOCAL.fullmatch(text)
+    if found is None:
+        raise InputRefused("not a time of day (whole days have no hours)", column=f"{place}.{name}", value=text)
+    year, month, day, hour, minute, second, utc = found.groups()
+    zone = field.params.get("TZID")
+    written = f"{year}-{month}-{day}T{hour}:{minute}:{second}{utc}"
+    return parse_instant(written, None if zone is None else str(zone), name=f"{place}.{name}")
+
+
+def _length(event: Any, place: str) -> Any:
+    text = event["DURATION"].to_ical().decode("utf-8")
+    if not _LENGTH.fullmatch(text):
+        raise InputRefused("not a duration", column=f"{place}.DURATION", value=text)
+    return event["DURATION"].dt

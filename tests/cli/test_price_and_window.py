@@ -1,0 +1,119 @@
+"""`runner price` and `runner window` as a user calls them (M34, M36, M41; issue examples)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from runner.cli.main import run
+
+ROOT = Path(__file__).resolve().parents[2]
+CASES = ROOT / "tests" / "cases"
+CAMPAIGN = ["--campaign", str(ROOT)]
+
+
+def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    status = run([*CAMPAIGN, *arguments])
+    out, err = capsys.readouterr()
+    return status, out, err
+
+
+def test_price_of_the_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = call(capsys, "price", "--gpu", "rtx-4090", "--days", "7", "--lots", "2")
+    assert status == 0 and out.startswith("rtx-4090, 7 days, 2 lots: 220.00 USD, 2 GPUs\n")
+    status, out, _ = call(capsys, "price", "--gpu", "b200", "--days", "7", "--lots", "1", "--accepted-results", "0")
+    assert status == 0 and "2,071.00 USD, 2 GPUs" in out and "undefined" in out
+
+
+def test_price_for_machines(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = call(capsys, "price", "--gpu", "b200", "--cards", "3", "--window-hours", "96",
+                          "--accepted-results", "3", "--json")
+    found = json.loads(out)
+    assert status == 0
+    assert (found["committed_cost"], found["currency"]) == ("4142.00", "USD")
+    assert (found["gpus"], found["unused_cards"]) == (4, 1)
+    assert found["cost_per_validated_corpus"] == {
+        "status": "calculated", "reason": None, "exact": "4142/3", "rounded_half_up": "1380.67",
+    }
+    assert [(line["days"], line["covers"], line["total"]) for line in found["packages"]] == [
+        (3, False, None), (7, True, "4142.00"), (30, True, None),
+    ]
+
+
+def test_a_shorter_unpriced_package_is_pointed_out(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = call(capsys, "price", "--gpu", "b200", "--window-hours", "72")
+    assert "It may be cheaper: 3 days would also cover" in out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--gpu", "rtx-4090", "--days", "3"), ("--gpu", "h100", "--days", "7"), ("--gpu", "b200"),
+        ("--gpu", "b200", "--days", "seven"), ("--gpu", "b200", "--days", "7", "--lots", "0"),
+        ("--gpu", "b200", "--days", "7", "--lots", "1", "--cards", "2"),
+        ("--gpu", "b200", "--start", "2026-10-05T09:00"),
+        ("--gpu", "b200", "--days", "7", "--accepted-results", "-1"), ("--gpu", "b200", "--window-hours", "1e3"),
+        ("--gpu", "b200", "--days", "7", "--tariffs", "/nonexistent.csv"),
+    ],
+)
+def test_price_refuses(arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, err = call(capsys, "price", *arguments)
+    assert (status, out) == (2, "") and err.startswith("error: ") and "Traceback" not in err
+
+
+def test_a_task_table_is_priced(capsys: pytest.CaptureFixture[str]) -> None:
+    """PR-01 and PR-08 by the command: 72 h are 3 days, one second more 7 days, an overlap is paid once."""
+    tariffs = ("--tariffs", str(CASES / "PR-01" / "tariff.csv"))
+    for file, first in (("PR-01/tasks_exact.csv", "H-type, 3 days, 1 lot: 300.00 EUR"),
+                        ("PR-01/tasks_over.csv", "H-type, 7 days, 1 lot: 550.00 EUR"),
+                        ("PR-08/tasks.csv", "H-type, 3 days, 1 lot: 300.00 EUR")):
+        status, out, _ = call(capsys, "price", "--gpu", "H-type", "--tasks", str(CASES / file), *tariffs)
+        assert status == 0 and out.startswith(first)
+
+
+def test_a_declared_number_format(capsys: pytest.CaptureFixture[str]) -> None:
+    """PR-11 by the command."""
+    folder = CASES / "PR-11"
+    asked = ("price", "--gpu", "H-type", "--days", "30", "--tariffs")
+    status, out, _ = call(capsys, *asked, str(folder / "tariff_eu.csv"), "--number-format",
+                          str(folder / "format_eu.json"))
+    assert status == 0 and "1,234.56 EUR" in out
+    assert call(capsys, *asked, str(folder / "tariff_unclear.csv"))[0] == 2
+
+
+def test_window_of_the_example(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = call(capsys, "window", "--start", "2026-10-05T09:00", "--end", "2026-10-09T09:00",
+                          "--zone", "Europe/Berlin", "--json")
+    found = json.loads(out)
+    assert status == 0 and found["window_hours"] == 96 and found["covering_days"] == [7, 30]
+    assert found["packages"][0] == {"days": 3, "hours": 72, "covers": False, "slack_seconds": "-86400"}
+
+
+def test_window_of_the_plan_and_its_calendar(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "plan.ics"
+    status, out, _ = call(capsys, "window", "--calendar", str(file))
+    assert status == 0 and out.startswith("window: 96 h\n") and "1 h before the deadline" in out
+    again = call(capsys, "window", "--tasks", str(file), "--zone", "Europe/Berlin", "--json")
+    assert again[0] == 0 and json.loads(again[1])["window_hours"] == 96
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--start", "2026-10-05T09:00", "--end", "2026-10-09T09:00"), ("--start", "2026-10-05T09:00", "--zone", "UTC"),
+        ("--start", "2026-10-05T09:00", "--end", "2026-10-09T09:00", "--zone", "CEST"),
+        ("--start", "2026-10-09T09:00Z", "--end", "2026-10-05T09:00Z"), ("--plan", "/nonexistent/plan.toml"),
+        ("--tasks", "tasks.txt"), ("--zone", "CEST"),
+    ],
+)
+def test_window_refuses(arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, err = call(capsys, "window", *arguments)
+    assert (status, out) == (2, "") and err.startswith("error: ")
+
+
+def test_beyond_the_longest_package(capsys: pytest.CaptureFixture[str]) -> None:
+    """M35: no automatic extension; the next step is said."""
+    _, out, _ = call(capsys, "window", "--start", "2026-10-01T00:00Z", "--end", "2026-11-01T00:00Z")
+    assert "No package covers: change the plan, or price further periods explicitly" in out

@@ -1,0 +1,86 @@
+"""The rental record against the decision (M46); money in it is text (PR-01)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from runner.errors import InputRefused, NotAccepted
+from runner.evidence.rental import Rental
+from runner.pricing.rental import Expected, match_rental, read_rental
+
+ROOT = Path(__file__).resolve().parents[2]
+START = datetime(2026, 10, 5, 7, tzinfo=UTC)
+EXPECTED = Expected("rtx-4090", 2, 7, Decimal("220.00"), "USD", (START, START + timedelta(hours=96)))
+RENTAL = Rental(
+    provider="Example Cloud", order="00123", gpu="rtx-4090", lots=2, days=7, starts_at="2026-10-05T09:00+02:00",
+    ends_at="2026-10-12T09:00+02:00", amount="220.00", currency="USD",
+)
+
+
+def test_a_record_that_fits_the_decision() -> None:
+    found = match_rental(RENTAL, EXPECTED)
+    assert found.mismatches == () and found.not_applicable == ()
+    assert found.matched == ("gpu", "lots", "days", "amount", "currency", "period", "window")
+    found.refuse(Path("rental.toml"))
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"gpu": "b200"}, "gpu"), ({"gpu": "RTX-4090"}, "gpu"), ({"lots": 1}, "lots"), ({"amount": "220.01"}, "amount"),
+        ({"currency": "EUR"}, "currency"), ({"ends_at": "2026-10-12T08:59:59+02:00"}, "period"),
+        ({"starts_at": "2026-10-05T10:00+02:00", "ends_at": "2026-10-12T10:00+02:00"}, "window"),
+    ],
+)
+def test_each_field_that_differs_is_named(change: dict[str, object], field: str) -> None:
+    found = match_rental(RENTAL.model_copy(update=change), EXPECTED)
+    assert [item.field for item in found.mismatches] == [field]
+    with pytest.raises(NotAccepted, match=f"does not match the decision: {field}") as refused:
+        found.refuse(Path("rental.toml"))
+    assert refused.value.exit_code == 3 and refused.value.file == "rental.toml"
+
+
+def test_all_fields_that_differ_are_named_at_once() -> None:
+    found = match_rental(RENTAL.model_copy(update={"days": 30, "lots": 9}), EXPECTED)
+    assert [item.field for item in found.mismatches] == ["lots", "days", "period"]
+
+
+def test_amounts_are_compared_as_numbers_not_as_text() -> None:
+    assert "amount" in match_rental(RENTAL.model_copy(update={"amount": "220"}), EXPECTED).matched
+
+
+def test_the_example_belongs_to_the_demo_where_nothing_is_rented() -> None:
+    """DESIGN section 6, rule 11: cost not applicable; an amount paid would contradict it."""
+    rental = read_rental(ROOT / "protocol" / "rental.example.toml")
+    own = Expected("cpu", None, None, None, None, EXPECTED.window, own_machine=True)
+    found = match_rental(rental, own)
+    assert found.mismatches == () and "amount" in found.matched
+    assert [field for field, _ in found.not_applicable] == ["lots", "days", "currency"]
+    paid = match_rental(rental.model_copy(update={"amount": "5.00"}), own)
+    assert [item.field for item in paid.mismatches] == ["amount"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "column"),
+    [
+        ('"0.00"', "0.0", "amount"), ('"0.00"', '"-1.00"', "amount"), ('"0.00"', '"1,00"', "amount"),
+        ('order = "none"', "order = 123", "order"), ('order = "none"', 'order = " "', "order"),
+        ("lots = 1", "lots = 0", "lots"), ("lots = 1", "lots = 1\nhours = 5", "hours"),
+        ("2026-10-05T09:00+02:00", "2026-10-05T09:00", "starts_at"),
+        ("2026-10-12T09:00+02:00", "2026-10-01T09:00+02:00", "ends_at"),
+        ('gpu = "cpu"\n', "", "gpu"),
+    ],
+)
+def test_a_record_is_read_strictly(old: str, new: str, column: str, tmp_path: Path) -> None:
+    """PR-01: money as text, a TOML float is refused; times need an offset."""
+    text = (ROOT / "protocol" / "rental.example.toml").read_text(encoding="utf-8")
+    assert old in text
+    file = tmp_path / "rental.toml"
+    file.write_text(text.replace(old, new), encoding="utf-8")
+    with pytest.raises(InputRefused) as refused:
+        read_rental(file)
+    assert refused.value.column == column and refused.value.file == str(file)
