@@ -14,7 +14,7 @@ Met = Literal["met", "not met", "not assessable", "not applicable"]
 ConstraintName = Literal[
     "quality", "completeness", "settings", "enough passes", "memory", "window", "deadline", "price", "availability"
 ]
-Unit = Literal["text", "count", "hours", "utc", "money"]
+Unit = Literal["text", "count", "hours", "utc", "money", "bytes"]
 
 
 class Reason(Record):
@@ -161,6 +161,7 @@ class Excluded(Record):
     """A configuration that is not chosen, and why."""
 
     configuration_id: SafeName
+    constraint: ConstraintName | None = Field(default=None, description="first constraint that failed, if one did")
     reason: Reason
 
 
@@ -203,6 +204,7 @@ class Balance(Record):
     deliverables: tuple[SafeName, ...] = ()
     min_accepted: Count = 0
     passes_planned: Count = 0
+    passes_most: Count = 0
     rows: tuple[BalanceRow, ...]
     stack_differences: tuple[Reason, ...] = ()
     left_out: tuple[LeftOut, ...] = ()

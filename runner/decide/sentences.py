@@ -16,7 +16,172 @@ from string import Formatter
 from runner.decide.model import Reason
 from runner.units import hours_minutes_seconds, round_half_up
 
-SENTENCES: dict[str, str] = {}
+_MOST_MONEY_PLACES = 4
+
+SENTENCES: dict[str, str] = {
+    # rules, quoted
+    "rule.nothing-measured": "An option that was not measured never wins.",
+    "rule.none": (
+        "Only an admissible configuration can be chosen: every deliverable accepted, enough accepted passes, "
+        "enough memory, a priced package that covers the window, delivery before the deadline."
+    ),
+    "rule.lone": "A lone admissible configuration is chosen, without a comparison.",
+    "rule.cost": "Among the admissible configurations the smallest committed cost wins.",
+    "rule.failures": "At equal committed cost and equal numbers of attempts, fewer failures win.",
+    "rule.separated": (
+        "At equal committed cost, a median that is faster than every other by more than the larger range of the "
+        "two wins."
+    ),
+    "rule.questions": (
+        "At equal committed cost and without a separated median, less remaining uncertainty wins: every open "
+        "question of the chosen one is open for the others too, and they have more."
+    ),
+    "rule.fastest": (
+        "On own machines no rental price applies: a median that is faster than every other by more than the "
+        "larger range of the two wins."
+    ),
+    "rule.tie": "A gap between medians that does not exceed the larger range of the two decides nothing.",
+    "rule.noise": "The choice must hold at the smallest and at the largest accepted duration.",
+    "rule.unpriced": "While an unpriced package of another configuration could win, nothing is decided.",
+    "rule.different-work": "Different truncation is different work and is not compared.",
+    # durations
+    "range.undefined": "not defined (n = {n_count})",
+    # constraints
+    "quality.met": "an accepted pass for every deliverable",
+    "quality.no-pass": "no complete pass over {corpus} with the settings asked for could be judged",
+    "quality.rejected": "no pass over {corpus} was accepted: {why}",
+    "completeness.met": "every deliverable was processed completely",
+    "completeness.none": "no complete pass over {corpus}: at most {most_count} of {expected_count} documents",
+    "settings.met": "the settings in effect were those asked for",
+    "settings.no-pass": "no complete pass over {corpus}",
+    "settings.others": "no pass over {corpus} ran as asked for: {why}",
+    "passes.enough": "{accepted_count} accepted passes, at least {least_count} needed",
+    "passes.too-few": "fewer passes than the protocol's minimum: {accepted_count} accepted, {least_count} needed",
+    "memory.met": "memory sufficed for every deliverable, long texts included",
+    "memory.out": "out of memory on {corpus} after {most_count} documents",
+    "memory.no-pass": "no complete pass over {corpus} shows whether memory suffices",
+    "window.covered": "a package holds the window of {window_hours} h",
+    "window.too-long": (
+        "the window of {window_hours} h is longer than the longest package of {longest_hours} h; nothing is "
+        "extended automatically"
+    ),
+    "deadline.met": "delivered {slack_hours} h before the deadline",
+    "deadline.missed": "delivered {late_hours} h after the deadline",
+    "price.known": "the cheapest priced package that covers costs {total_money}",
+    "price.unknown": "no price for {gpu} for the packages that cover ({days} days)",
+    "price.nothing-covers": "no priced package covers the window",
+    "availability.enough": "{lots_count} lots are available",
+    "availability.unstated": "{lots_count} lots needed; the catalogue states no limit",
+    "availability.short": "{lots_count} lots available, {needed_count} needed",
+    "availability.plan": "the plan rents {lots_count} lots, {needed_count} are needed",
+    "own-machine.free": "own machine: a rental price does not apply",
+    "package.covers": "{days_count} days cover the window with {spare_hours} h to spare",
+    "package.hourly": "hourly offer, {hours_count} started hours",
+    # costs
+    "per-corpus.undefined": "undefined: no accepted corpus; the committed cost still stands",
+    "per-corpus.not-calculated": "not calculated: no committed cost",
+    # not measured, left out, not accepted
+    "not-measured": "not measured",
+    "not-measured.unavailable": "not measured: {gpu} was declared, found: {found} ({why})",
+    "left-out.excluded": "excluded for an external reason: {why}",
+    "left-out.other-lock": "measured under another lock: {why}",
+    "records.warning": "records: {text}",
+    "attempt.unfinished": "{attempt} has not ended: it still runs, or its process was lost; it counts as a failure",
+    "attempt.not-accepted": "{attempt}: {why}; {done} of {expected_count} documents",
+    # fairness
+    "order.not-rotated": "{variant} was first in every pass over {corpus} on {gpu}: the order was not rotated",
+    "expense.unfair": "the expense {name} is given for {given} and missing for {missing}",
+    "expense.stranger": "the expense {name} names {variant}, which is no variant of the lock",
+    "stack.differs": "{entry}: {found}",
+    "stack.unknown": "no manifest was read for {names}: their stacks are unknown",
+    "work.max-length": "not comparable, different length limits: max_length {found}",
+    "work.truncated": "not comparable, different numbers of truncated documents in {corpus}: {found}",
+    "work.cut": "not comparable, different numbers of cut tokens in {corpus}: {found}",
+    # open questions
+    "question.unpriced": (
+        "a shorter package of {gpu} would cover too; its price is not in the catalogue: may be cheaper"
+    ),
+    "question.shared": "other processes used the device during an accepted pass",
+    "question.shared-unknown": "whether other processes used the device could not be observed",
+    "question.memory-unknown": "peak memory could not be read",
+    "question.interval": "the interval of the main metric reaches below the threshold {threshold}",
+    "question.fewer": "{accepted_count} accepted passes of {planned_count} planned",
+    "question.tokens": "the accepted passes do not all report the same computed tokens",
+    # chosen
+    "chosen.cost": (
+        "{name} has the smallest committed cost: {cost_money} ({gpu}, {offer}, lots: {lots_count}, GPUs: "
+        "{cards_count})."
+    ),
+    "chosen.next": "The next one, {name}, costs {cost_money}, {more_money} more.",
+    "chosen.tie": "Equal committed cost: {names}.",
+    "chosen.lone": "{name} is the only admissible configuration: there is no comparison.",
+    "chosen.fastest": (
+        "{name} is the fastest: median {median_seconds} against {other_seconds} of {other}; the gap of "
+        "{gap_seconds} exceeds the larger range of {range_seconds}."
+    ),
+    "chosen.own-machine": "{name} was measured on an own machine, where a rental price does not apply.",
+    "chosen.in-time": (
+        "Its access window is {window_hours} h; delivered at {delivered_utc}, {slack_hours} h before the deadline."
+    ),
+    "chosen.passes": (
+        "Accepted passes: {accepted_count} of {attempts_count} attempts, failures: {failures_count}; accepted "
+        "deliverables: {corpora}."
+    ),
+    # undecided
+    "undecided.nothing-measured": "Nothing was measured yet.",
+    "undecided.no-accepted-pass": "No accepted pass.",
+    "undecided.too-few-passes": "Fewer passes than the protocol's minimum of {least_count}.",
+    "undecided.none-admissible": "No configuration is admissible.",
+    "undecided.fails": (
+        "{name}: {constraint} not shown, {why}; accepted {accepted_count} of {attempts_count} attempts."
+    ),
+    "undecided.tie-cost": "Equal committed cost of {cost_money}: {names}.",
+    "undecided.tie-time": "Not separated: {names}.",
+    "undecided.gap": "{one} and {other}: gap {gap_seconds} ≤ spread {range_seconds}.",
+    "undecided.gap-clear": "{one} and {other}: gap {gap_seconds} > spread {range_seconds}.",
+    "undecided.boundary": (
+        "{name}: with its smallest durations {small} (window {small_hours} h), with its largest {large} (window "
+        "{large_hours} h); this changes the choice."
+    ),
+    "undecided.would-be": "With the largest durations and known prices it would be {name} ({standing}).",
+    "undecided.unpriced": "{name} could cost less: no price is known for {gpu}, {days} days.",
+    # what would help
+    "help.passes": "{name}: {more_count} more accepted passes under the same protocol.",
+    "help.memory": (
+        "{name}: a smaller batch, a declared resume setting or a GPU with more memory, as a variant of its own."
+    ),
+    "help.deadline": "{name}: gain {late_hours} h in the plan, by an earlier start or fewer tasks before delivery.",
+    "help.window": "{name}: shorten the plan, or ask for further periods in it explicitly.",
+    "help.availability": "{name}: plan with the lots that are available, or another GPU.",
+    "help.cause": "{name}: look into the cause of the failed constraint ({constraint}).",
+    "help.more-passes": (
+        "More passes under the same protocol, for all variants alike (at most {more_count} more): they can move "
+        "the medians, but not narrow a range."
+    ),
+    "help.spread": (
+        "Look into the widest range, {range_seconds} of {name}: one pass took {outermost_seconds}, its median is "
+        "{median_seconds}."
+    ),
+    "help.boundary": (
+        "{name}: move the plan so that its smallest and largest durations fall on the same side of the package "
+        "and deadline boundaries."
+    ),
+    "help.unpriced": "Ask for the dated price of {gpu} for {days} days and add it to the tariffs.",
+    # everybody else
+    "lost.own-machine": "own machine: never ranked against rentals",
+    "lost.cost": "costs {cost_money}, {more_money} more",
+    "lost.failures": "equal cost, {failures_count} failures against {fewer_count}",
+    "lost.slower": "slower than {name}",
+    "lost.questions": "equal cost, more open questions than {name}",
+    "uncertain.passes": (
+        "The median of {n_count} passes removes no incident, and {n_count} passes prove no long-term stability."
+    ),
+    "uncertain.too-few": "{name} has too few accepted passes ({accepted_count}) to be compared.",
+    "uncertain.expenses": (
+        "With the other expenses {name} would cost {total_money} against {chosen_money} of {chosen}; expenses do "
+        "not rank."
+    ),
+}
 
 
 def say(code: str, **values: str) -> Reason:
@@ -42,7 +207,9 @@ def english(name: str, value: str) -> str:
     match name.rpartition("_")[2]:
         case "money":
             amount, _, currency = value.partition(" ")
-            return f"{round_half_up(Decimal(amount), 2):,} {currency}".rstrip()
+            exact = Decimal(amount)
+            places = min(max(2, -int(exact.as_tuple().exponent)), _MOST_MONEY_PLACES)
+            return f"{round_half_up(exact, places):,} {currency}".rstrip()
         case "seconds":
             return f"{shown_seconds(Decimal(value))} s"
         case "hours":

@@ -1,0 +1,91 @@
+"""The decision as lines of text for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+
+from runner.decide.model import Balance, BalanceRow, Decision, Reason, Summary
+from runner.decide.sentences import english, shown_seconds
+
+
+def answer_lines(balance: Balance, decision: Decision) -> list[str]:
+    """Answer first, then the table of what was measured, what was not, and what remains open."""
+    head = f"chosen: {decision.chosen}" if decision.chosen else "undecided"
+    if decision.no_comparison:
+        head += " (no comparison)"
+    lines = [decision.question, "", head, *_listed(decision.reasons), f"  rule: {decision.rule}"]
+    lines += _section("would help", decision.would_help)
+    lines += ["", *_table(balance)]
+    lines += _section(
+        "not chosen",
+        (
+            f"{item.configuration_id}: {f'{item.constraint}: ' if item.constraint else ''}{item.reason}"
+            for item in decision.excluded
+        ),
+    )
+    lines += _section("uncertain", decision.uncertain)
+    lines += _section("different stacks: the conclusion is about the complete tested configurations",
+                      decision.different_stacks)  # fmt: skip
+    lines += _section("left out", (f"{item.attempt_id}: {item.reason}" for item in decision.left_out))
+    lines += _section("warnings", decision.warnings)
+    return lines + _section("not measured, so never the winner", _unmeasured(balance))
+
+
+def _listed(items: Iterable[Reason | str]) -> list[str]:
+    return [f"  {item}" for item in items]
+
+
+def _section(title: str, items: Iterable[Reason | str]) -> list[str]:
+    listed = _listed(items)
+    return ["", f"{title}:", *listed] if listed else []
+
+
+def _unmeasured(balance: Balance) -> list[str]:
+    """One line per GPU: many variants of a GPU that was never there need not fill the screen."""
+    gpus: dict[str, list[str]] = {}
+    for row in balance.rows:
+        if not row.measured:
+            gpus.setdefault(f"{row.gpu}: {row.window_reason}", []).append(row.variant_id)
+    return [f"{head} ({', '.join(variants)})" for head, variants in gpus.items()]
+
+
+def _table(balance: Balance) -> list[str]:
+    """Measured configurations: passes, median, smallest, largest, window, cost."""
+    head = [
+        "configuration",
+        "corpus",
+        "accepted",
+        "median s",
+        "min s",
+        "max s",
+        "truncated",
+        "window h",
+        "cost",
+        "admissible",
+    ]
+    body = [_cells(row, summary) for row in balance.rows if row.measured for summary in row.summaries]
+    if not body:
+        return ["nothing was measured"]
+    widths = [max(len(line[column]) for line in [head, *body]) for column in range(len(head))]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in [head, *body]
+    ]
+
+
+def _cells(row: BalanceRow, summary: Summary) -> Sequence[str]:
+    cost = f"{row.committed_cost} {row.currency}" if row.committed_cost is not None else None
+    return [
+        row.configuration_id,
+        summary.corpus_id,
+        f"{summary.accepted} of {summary.attempts}",
+        *(
+            "-" if value is None else str(shown_seconds(Decimal(value)))
+            for value in (summary.median_seconds, summary.minimum_seconds, summary.maximum_seconds)
+        ),
+        "not known" if summary.truncated_documents is None else str(summary.truncated_documents),
+        "-" if row.window is None else english("window_hours", row.window.window_seconds),
+        english("cost_money", cost) if cost else ("not applicable" if row.own_machine else "no price"),
+        "yes" if row.admissible else f"no ({row.first_failed})",
+    ]

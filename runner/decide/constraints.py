@@ -1,0 +1,146 @@
+"""What a configuration must meet before its price counts, from its judged attempts (DESIGN section 6, rule 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from runner.decide.fates import Fate, Judged
+from runner.decide.model import Constraint, ConstraintName, Met, Reason, Summary
+from runner.decide.sentences import say
+from runner.evidence.attempt import Status
+
+ORDER: tuple[ConstraintName, ...] = (
+    "quality",
+    "completeness",
+    "settings",
+    "enough passes",
+    "memory",
+    "window",
+    "deadline",
+    "price",
+    "availability",
+)
+"""Order in which the first failed constraint is named."""
+
+_COMPLETE = ("status", "coverage", "predictions", "ids")
+_SETTINGS = ("settings", "same", "recompilation", "device")
+
+
+def evidence_constraints(
+    deliverables: Sequence[str], judged: Mapping[str, Sequence[Judged]], summaries: Iterable[Summary], min_accepted: int
+) -> tuple[Constraint, ...]:
+    """Quality, completeness, settings, enough passes and memory. `judged`: attempts by corpus id."""
+    by_corpus = {corpus: tuple(judged.get(corpus, ())) for corpus in deliverables}
+    return (
+        _quality(by_corpus),
+        _completeness(by_corpus),
+        _settings(by_corpus),
+        _enough(deliverables, tuple(summaries), min_accepted),
+        _memory(by_corpus),
+    )
+
+
+def _complete(item: Judged) -> bool:
+    return item.attempt.status is Status.COMPLETED and not item.failed(*_COMPLETE)
+
+
+def _as_asked(item: Judged) -> bool:
+    return _complete(item) and not item.failed(*_SETTINGS)
+
+
+def _accepted(items: Iterable[Judged]) -> bool:
+    return any(item.fate is Fate.ACCEPTED for item in items)
+
+
+def _make(name: ConstraintName, status: Met, reason: Reason, found: str | None = None) -> Constraint:
+    return Constraint(name=name, status=status, found=found, limit=None, reason=reason)
+
+
+def _quality(by_corpus: Mapping[str, tuple[Judged, ...]]) -> Constraint:
+    """Every deliverable has a pass that the verdicts accept."""
+    rejected = []
+    for corpus, items in by_corpus.items():
+        if _accepted(items):
+            continue
+        judged = [item for item in items if _as_asked(item) and item.verdict is not None]
+        if not judged:
+            return _make("quality", "not assessable", say("quality.no-pass", corpus=corpus))
+        rejected.append((corpus, judged[-1]))
+    if not rejected:
+        return _make("quality", "met", say("quality.met"), _metric_found(by_corpus))
+    corpus, item = rejected[0]
+    assert item.verdict is not None
+    why = "; ".join(item.verdict.reasons) or "-"
+    return _make("quality", "not met", say("quality.rejected", corpus=corpus, why=why))
+
+
+def _metric_found(by_corpus: Mapping[str, tuple[Judged, ...]]) -> str | None:
+    """Smallest main metric among accepted passes, as judged."""
+    values = [
+        (metric.value, f"{metric.metric} {metric.fraction or metric.value}")
+        for items in by_corpus.values()
+        for item in items
+        if item.fate is Fate.ACCEPTED and item.verdict is not None
+        for metric in item.verdict.metrics
+        if metric.group == "all" and metric.value is not None
+    ]
+    return min(values)[1] if values else None
+
+
+def _completeness(by_corpus: Mapping[str, tuple[Judged, ...]]) -> Constraint:
+    for corpus, items in by_corpus.items():
+        if any(_complete(item) for item in items):
+            continue
+        most = max((item.attempt.completed_documents or 0 for item in items), default=0)
+        expected = max((item.attempt.expected_documents for item in items), default=0)
+        return Constraint(
+            name="completeness",
+            status="not met" if items else "not assessable",
+            found=str(most),
+            limit=str(expected),
+            unit="count",
+            reason=say("completeness.none", corpus=corpus, most_count=str(most), expected_count=str(expected)),
+        )
+    return _make("completeness", "met", say("completeness.met"))
+
+
+def _settings(by_corpus: Mapping[str, tuple[Judged, ...]]) -> Constraint:
+    for corpus, items in by_corpus.items():
+        complete = [item for item in items if _complete(item)]
+        if not complete:
+            return _make("settings", "not assessable", say("settings.no-pass", corpus=corpus))
+        if not any(_as_asked(item) for item in complete):
+            verdict = complete[-1].verdict
+            why = "; ".join(verdict.reasons) if verdict is not None else "-"
+            return _make("settings", "not met", say("settings.others", corpus=corpus, why=why or "-"))
+    return _make("settings", "met", say("settings.met"))
+
+
+def _enough(deliverables: Sequence[str], summaries: Sequence[Summary], min_accepted: int) -> Constraint:
+    """Least accepted passes, for every deliverable and every seed that was attempted."""
+    counts = [min((s.accepted for s in summaries if s.corpus_id == corpus), default=0) for corpus in deliverables]
+    least = min(counts, default=0)
+    enough = least >= min_accepted
+    return Constraint(
+        name="enough passes",
+        status="met" if enough else "not met",
+        found=str(least),
+        limit=str(min_accepted),
+        unit="count",
+        reason=say(
+            "passes.enough" if enough else "passes.too-few", accepted_count=str(least), least_count=str(min_accepted)
+        ),
+    )
+
+
+def _memory(by_corpus: Mapping[str, tuple[Judged, ...]]) -> Constraint:
+    """Memory sufficed if a pass over every deliverable, long texts included, came to its end (M24)."""
+    for corpus, items in by_corpus.items():
+        if any(_complete(item) for item in items):
+            continue
+        out = [item.attempt for item in items if item.attempt.status is Status.OUT_OF_MEMORY]
+        if out:
+            most = max(attempt.completed_documents or 0 for attempt in out)
+            return _make("memory", "not met", say("memory.out", corpus=corpus, most_count=str(most)))
+        return _make("memory", "not assessable", say("memory.no-pass", corpus=corpus))
+    return _make("memory", "met", say("memory.met"))

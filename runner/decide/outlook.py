@@ -1,0 +1,203 @@
+"""Window, package and cost of one configuration for given durations (M34-M36; DESIGN section 6, rules 8-11)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+
+from runner.decide.model import Constraint, Outlook, PackageChoice, WindowFacts
+from runner.decide.sentences import say
+from runner.decide.summaries import decimal_text
+from runner.pricing.core import Catalogue, PackageLine, lots_for_cards
+from runner.pricing.packages import PackageAnswer, choose_package
+from runner.pricing.window import Window, access_window
+from runner.protocol.schema import LockedVariant, Plan
+from runner.units import utc_text
+
+
+def outlook(
+    plan: Plan, catalogue: Catalogue, gpu: str, variant: LockedVariant, pass_seconds: Mapping[str, Decimal]
+) -> Outlook:
+    """What the variant needs on `gpu` when a pass over each corpus takes `pass_seconds[corpus]`.
+
+    A corpus without a measured duration keeps the plan's own times. Hardware without a tariff is the
+    user's own machine: no package, cost not applicable.
+    """
+    window = access_window(plan, configuration=variant.id, pass_seconds=pass_seconds)
+    facts = window_facts(window)
+    deadline = _deadline(facts)
+    if not catalogue.has(gpu):
+        free = tuple(
+            Constraint(name=name, status="not applicable", found=None, limit=None, reason=say("own-machine.free"))
+            for name in ("window", "price", "availability")
+        )
+        return Outlook(
+            window=facts,
+            package=None,
+            package_reason=say("own-machine.free"),
+            constraints=(free[0], deadline, *free[1:]),
+        )
+    devices = max(variant.settings.devices or 1, 1)
+    needed = lots_for_cards(devices, catalogue.gpu(gpu).cards_per_lot)
+    answer = choose_package(
+        catalogue,
+        gpu,
+        devices=devices,
+        window_seconds=window.window_seconds,
+        lots=max(needed, plan.lots or needed),
+        billing=plan.billing,
+        extra_periods=plan.extra_periods,
+    )
+    short_of_lots = plan.lots is not None and plan.lots < needed
+    best = None if short_of_lots else answer.best
+    constraints = (_covered(answer, plan, facts), deadline, _priced(answer, plan), _available(answer, plan, needed))
+    return Outlook(
+        window=facts,
+        package=None if best is None else _package(answer, best),
+        package_reason=None if best is not None else next(c.reason for c in constraints if c.status != "met"),
+        unpriced_days=_could_be_cheaper(answer, plan),
+        constraints=constraints,
+    )
+
+
+def window_facts(window: Window) -> WindowFacts:
+    """The record of a window; needs a plan with a deadline."""
+    assert window.deadline is not None and window.deadline_slack_seconds is not None
+    return WindowFacts(
+        starts_at_utc=utc_text(window.starts_at),
+        ends_at_utc=utc_text(window.ends_at),
+        window_seconds=decimal_text(window.window_seconds),
+        busy_seconds=decimal_text(window.busy_seconds),
+        waiting_seconds=decimal_text(window.waiting_seconds),
+        delivered_at_utc=utc_text(window.delivered_at),
+        deadline_utc=utc_text(window.deadline),
+        deadline_slack_seconds=decimal_text(window.deadline_slack_seconds),
+    )
+
+
+def _package(answer: PackageAnswer, line: PackageLine) -> PackageChoice:
+    assert line.offer is not None and line.total is not None and line.slack_seconds is not None
+    slack = decimal_text(line.slack_seconds)
+    reason = (
+        say("package.covers", days_count=str(line.days), spare_hours=slack)
+        if line.days is not None
+        else say("package.hourly", hours_count=str(line.hours))
+    )
+    return PackageChoice(
+        gpu=answer.gpu,
+        billing="package" if line.days is not None else "hourly",
+        days=line.days,
+        lots=answer.lots,
+        cards=answer.cards,
+        unused_cards=answer.unused_cards,
+        price_per_lot=decimal_text(line.offer.price_per_lot),
+        total=decimal_text(line.total),
+        currency=line.offer.currency,
+        slack_seconds=slack,
+        may_be_cheaper=answer.may_be_cheaper,
+        reason=reason,
+    )
+
+
+def _could_be_cheaper(answer: PackageAnswer, plan: Plan) -> tuple[int, ...]:
+    """Covering packages without a price that could cost less than the priced one, or replace a missing one.
+
+    A longer package of the same GPU is taken to cost no less than a shorter one.
+    """
+    if answer.best is None:
+        return answer.unpriced_covering
+    return tuple(days for days in answer.unpriced_covering if days * 24 * (1 + plan.extra_periods) < answer.best.hours)
+
+
+def _deadline(facts: WindowFacts) -> Constraint:
+    """A delivery that ends exactly at the deadline is in time: windows exclude their end."""
+    slack = Decimal(facts.deadline_slack_seconds)
+    reason = (
+        say("deadline.met", slack_hours=facts.deadline_slack_seconds)
+        if slack >= 0
+        else say("deadline.missed", late_hours=decimal_text(-slack))
+    )
+    return Constraint(
+        name="deadline",
+        status="met" if slack >= 0 else "not met",
+        found=facts.delivered_at_utc,
+        limit=facts.deadline_utc,
+        unit="utc",
+        reason=reason,
+    )
+
+
+def _covered(answer: PackageAnswer, plan: Plan, facts: WindowFacts) -> Constraint:
+    """Whether any offered length, priced or not, holds the window."""
+    lines = [line for line in answer.lines if line.billing in plan.billing]
+    longest = max(lines, key=lambda line: line.hours) if lines else None
+    covered = any(line.covers for line in lines)
+    limit = None if longest is None else str(longest.hours * 3600)
+    reason = (
+        say("window.covered", window_hours=facts.window_seconds)
+        if covered
+        else say("window.too-long", window_hours=facts.window_seconds, longest_hours=limit or "0")
+    )
+    return Constraint(
+        name="window",
+        status="met" if covered else "not met",
+        found=facts.window_seconds,
+        limit=limit,
+        unit="hours",
+        reason=reason,
+    )
+
+
+def _priced(answer: PackageAnswer, plan: Plan) -> Constraint:
+    fit = [line for line in answer.lines if line.billing in plan.billing and line.covers]
+    priced = [line for line in fit if line.total is not None and line.offer is not None]
+    if priced:
+        least = min(priced, key=lambda line: (line.total or Decimal(0), line.hours))
+        assert least.offer is not None and least.total is not None
+        money = f"{decimal_text(least.total)} {least.offer.currency}"
+        return Constraint(
+            name="price",
+            status="met",
+            found=money,
+            limit=None,
+            unit="money",
+            reason=say("price.known", total_money=money),
+        )
+    reason = (
+        say("price.unknown", gpu=answer.gpu, days=", ".join(str(days) for days in answer.unpriced_covering))
+        if answer.unpriced_covering
+        else say("price.nothing-covers")
+    )
+    return Constraint(name="price", status="not met", found=None, limit=None, reason=reason)
+
+
+def _available(answer: PackageAnswer, plan: Plan, needed: int) -> Constraint:
+    if plan.lots is not None and plan.lots < needed:
+        return Constraint(
+            name="availability",
+            status="not met",
+            found=str(plan.lots),
+            limit=str(needed),
+            unit="count",
+            reason=say("availability.plan", lots_count=str(plan.lots), needed_count=str(needed)),
+        )
+    fit = [line for line in answer.lines if line.billing in plan.billing and line.covers and line.offer is not None]
+    if fit and all(line.available is False for line in fit):
+        most = max(line.offer.lots_available or 0 for line in fit if line.offer is not None)
+        return Constraint(
+            name="availability",
+            status="not met",
+            found=str(most),
+            limit=str(answer.lots),
+            unit="count",
+            reason=say("availability.short", lots_count=str(most), needed_count=str(answer.lots)),
+        )
+    stated = any(line.available for line in fit)
+    return Constraint(
+        name="availability",
+        status="met",
+        found=None,
+        limit=str(answer.lots),
+        unit="count",
+        reason=say("availability.enough" if stated else "availability.unstated", lots_count=str(answer.lots)),
+    )

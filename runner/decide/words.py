@@ -1,0 +1,308 @@
+"""The decision in words: why this one, why not the others, what would help."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+
+from runner.decide.fairness import total_expenses
+from runner.decide.model import Balance, BalanceRow, Excluded, PackageChoice, Reason
+from runner.decide.options import Option, Times, at_largest, at_smallest, could_win_if_priced, gap_and_spread, times
+from runner.decide.pick import Pick
+from runner.decide.sentences import say
+from runner.decide.summaries import decimal_text
+from runner.units import exact_seconds
+
+
+def reasons_for_winner(best: Pick, options: Sequence[Option], deliverables: Sequence[str]) -> tuple[Reason, ...]:
+    """Cost (or time), the distance to the next one, window and deadline, passes."""
+    winner = best.winner
+    assert winner is not None
+    rivals = [option for option in options if option.admissible and option.id != winner.id]
+    reasons = [_why_best(winner, rivals, deliverables)]
+    if not rivals:
+        reasons.append(say("chosen.lone", name=winner.id))
+    elif best.rule == "rule.cost":
+        cost, nearest = min((option.cost or Decimal(0), option.id) for option in rivals)
+        difference = cost - (winner.cost or Decimal(0))
+        reasons.append(
+            say("chosen.next", name=nearest, cost_money=_money(cost, winner), more_money=_money(difference, winner))
+        )
+    elif best.rule != "rule.fastest":
+        equal = [option.id for option in rivals if option.cost == winner.cost]
+        reasons.append(say("chosen.tie", names=", ".join(equal)))
+    row = winner.row
+    if row.window is not None:
+        reasons.append(
+            say(
+                "chosen.in-time",
+                window_hours=row.window.window_seconds,
+                delivered_utc=row.window.delivered_at_utc,
+                slack_hours=row.window.deadline_slack_seconds,
+            )
+        )
+    reasons.append(
+        say(
+            "chosen.passes",
+            accepted_count=str(row.accepted),
+            attempts_count=str(row.attempts),
+            failures_count=str(row.failures),
+            corpora=", ".join(row.deliverables_accepted),
+        )
+    )
+    return tuple(reasons)
+
+
+def _why_best(winner: Option, rivals: Sequence[Option], deliverables: Sequence[str]) -> Reason:
+    package = winner.row.package
+    if package is not None and winner.cost is not None:
+        return say(
+            "chosen.cost",
+            name=winner.id,
+            cost_money=_money(winner.cost, winner),
+            offer=_offer(package),
+            gpu=package.gpu,
+            lots_count=str(package.lots),
+            cards_count=str(package.cards),
+        )
+    own = times(winner.row, deliverables)
+    others = [(found, option) for option in rivals if (found := times(option.row, deliverables)) is not None]
+    if own is None or not others:
+        return say("chosen.own-machine", name=winner.id)
+    nearest, option = min(others, key=lambda item: (item[0].median, item[1].id))
+    gap, spread = gap_and_spread(own, nearest)
+    return say(
+        "chosen.fastest",
+        name=winner.id,
+        median_seconds=decimal_text(own.median),
+        other=option.id,
+        other_seconds=decimal_text(nearest.median),
+        gap_seconds=decimal_text(gap),
+        range_seconds=decimal_text(spread),
+    )
+
+
+def _offer(package: PackageChoice) -> str:
+    return "hourly" if package.days is None else f"{package.days} days"
+
+
+def _money(amount: Decimal, option: Option) -> str:
+    return f"{decimal_text(amount)} {option.row.currency or ''}".rstrip()
+
+
+# ---- undecided -----------------------------------------------------------------------------------
+
+
+def reasons_for_nothing(balance: Balance, rows: Sequence[BalanceRow]) -> tuple[Reason, ...]:
+    """Why no configuration is admissible: one sentence for all, one for each."""
+    if not any(row.accepted for row in rows):
+        first = say("undecided.no-accepted-pass")
+    elif all(row.first_failed == "enough passes" for row in rows if row.accepted):
+        first = say("undecided.too-few-passes", least_count=str(balance.min_accepted))
+    else:
+        first = say("undecided.none-admissible")
+    return (first, *(_failing(row) for row in rows))
+
+
+def _failing(row: BalanceRow) -> Reason:
+    found = next((c for c in row.constraints if c.name == row.first_failed), None)
+    return say(
+        "undecided.fails",
+        name=row.configuration_id,
+        constraint=row.first_failed or "-",
+        why=found.reason.text if found else "-",
+        accepted_count=str(row.accepted),
+        attempts_count=str(row.attempts),
+    )
+
+
+def help_for_nothing(balance: Balance, rows: Sequence[BalanceRow]) -> tuple[Reason, ...]:
+    """What each configuration lacks."""
+    found = []
+    for row in rows:
+        name = row.configuration_id
+        match row.first_failed:
+            case "enough passes":
+                missing = balance.min_accepted - min((s.accepted for s in row.summaries), default=0)
+                found.append(say("help.passes", name=name, more_count=str(missing)))
+            case "memory":
+                found.append(say("help.memory", name=name))
+            case "deadline" if row.window is not None:
+                late = decimal_text(-Decimal(row.window.deadline_slack_seconds))
+                found.append(say("help.deadline", name=name, late_hours=late))
+            case "window":
+                found.append(say("help.window", name=name))
+            case "availability":
+                found.append(say("help.availability", name=name))
+            case _:
+                found.append(say("help.cause", name=name, constraint=row.first_failed or "-"))
+    return tuple(found)
+
+
+def reasons_for_tie(tied: Sequence[Option], deliverables: Sequence[str]) -> tuple[Reason, ...]:
+    """Who is tied, and by how much the medians are apart against the ranges."""
+    names = ", ".join(option.id for option in tied)
+    reasons = [
+        say("undecided.tie-cost", names=names, cost_money=_money(tied[0].cost, tied[0]))
+        if tied[0].cost is not None
+        else say("undecided.tie-time", names=names)
+    ]
+    measured = [(option, found) for option in tied if (found := times(option.row, deliverables)) is not None]
+    ordered = sorted(measured, key=lambda item: (item[1].median, item[0].id))
+    for option, found in ordered[1:]:
+        reasons.append(_gap_sentence(ordered[0][0].id, ordered[0][1], option.id, found))
+    return tuple(reasons)
+
+
+def _gap_sentence(one: str, fast: Times, other: str, slow: Times) -> Reason:
+    gap, spread = gap_and_spread(fast, slow)
+    code = "undecided.gap" if gap <= spread else "undecided.gap-clear"
+    return say(code, one=one, other=other, gap_seconds=decimal_text(gap), range_seconds=decimal_text(spread))
+
+
+def help_for_tie(balance: Balance, tied: Sequence[Option]) -> tuple[Reason, ...]:
+    """More passes move medians but never narrow a range: name the widest one and its outermost pass."""
+    found = []
+    left = balance.passes_most - max((s.accepted for option in tied for s in option.row.summaries), default=0)
+    if left > 0:
+        found.append(say("help.more-passes", more_count=str(left)))
+    widest = max(
+        (summary for option in tied for summary in option.row.summaries if summary.range_seconds is not None),
+        key=lambda summary: (Decimal(summary.range_seconds or "0"), summary.configuration_id),
+        default=None,
+    )
+    if widest is not None and widest.median_seconds is not None and Decimal(widest.range_seconds or "0"):
+        middle = Decimal(widest.median_seconds)
+        outermost = max(widest.raw_seconds, key=lambda value: (abs(exact_seconds(value) - middle), value))
+        found.append(
+            say(
+                "help.spread",
+                name=widest.configuration_id,
+                range_seconds=widest.range_seconds or "0",
+                outermost_seconds=decimal_text(exact_seconds(outermost)),
+                median_seconds=widest.median_seconds,
+            )
+        )
+    return tuple(found)
+
+
+def help_for_noise(winner: Option | None, rows: Sequence[BalanceRow]) -> tuple[tuple[Reason, ...], tuple[Reason, ...]]:
+    """(reasons, what would help) when a package or deadline boundary lies inside a measured range."""
+    reasons, would_help = [], []
+    for row in rows:
+        large, small = at_largest(row), at_smallest(row)
+        end = row.at_smallest
+        if row.window is None or end is None:
+            continue
+        reasons.append(
+            say(
+                "undecided.boundary",
+                name=row.configuration_id,
+                small=_standing(small),
+                large=_standing(large),
+                small_hours=end.window.window_seconds,
+                large_hours=row.window.window_seconds,
+            )
+        )
+        would_help.append(say("help.boundary", name=row.configuration_id))
+    if winner is not None:
+        reasons.append(say("undecided.would-be", name=winner.id, standing=_standing(winner)))
+    return tuple(reasons), tuple(would_help)
+
+
+def _standing(option: Option) -> str:
+    if not option.admissible:
+        return "not admissible"
+    return "admissible" if option.cost is None else f"{decimal_text(option.cost)} {option.row.currency or ''}".rstrip()
+
+
+def help_for_unpriced(
+    winner: Option | None, rows: Sequence[BalanceRow]
+) -> tuple[tuple[Reason, ...], tuple[Reason, ...]]:
+    """(reasons, what would help) when a package without a price could win."""
+    reasons, would_help = [], []
+    for row in rows:
+        days = ", ".join(str(days) for days in could_win_if_priced(row))
+        reasons.append(say("undecided.unpriced", name=row.configuration_id, gpu=row.gpu, days=days))
+        would_help.append(say("help.unpriced", gpu=row.gpu, days=days))
+    if winner is not None:
+        reasons.append(say("undecided.would-be", name=winner.id, standing=_standing(winner)))
+    return tuple(reasons), _unique(would_help)
+
+
+def _unique(reasons: Sequence[Reason]) -> tuple[Reason, ...]:
+    return tuple({reason.text: reason for reason in reasons}.values())
+
+
+# ---- everybody else ------------------------------------------------------------------------------
+
+
+def excluded_rows(
+    rows: Sequence[BalanceRow], chosen: BalanceRow | None, tied: Sequence[Option], rule: str
+) -> tuple[Excluded, ...]:
+    """Why each measured configuration is not the chosen one; tied and unresolved ones are not excluded."""
+    open_names = {option.id for option in tied}
+    found = []
+    for row in rows:
+        if row is chosen or row.configuration_id in open_names:
+            continue
+        failed = next((c for c in row.constraints if c.name == row.first_failed), None)
+        if failed is not None:
+            found.append(Excluded(configuration_id=row.configuration_id, constraint=failed.name, reason=failed.reason))
+        elif chosen is not None:
+            found.append(Excluded(configuration_id=row.configuration_id, reason=_lost(row, chosen, rule)))
+    return tuple(found)
+
+
+def _lost(row: BalanceRow, chosen: BalanceRow, rule: str) -> Reason:
+    if row.own_machine and not chosen.own_machine:
+        return say("lost.own-machine")
+    if row.committed_cost is not None and chosen.committed_cost is not None:
+        cost, least = Decimal(row.committed_cost), Decimal(chosen.committed_cost)
+        if cost > least:
+            return say(
+                "lost.cost",
+                cost_money=f"{row.committed_cost} {row.currency}",
+                more_money=f"{decimal_text(cost - least)} {row.currency}",
+            )
+        counted = (row.accepted + row.failures, chosen.accepted + chosen.failures)
+        if row.failures > chosen.failures and counted[0] == counted[1]:
+            return say("lost.failures", failures_count=str(row.failures), fewer_count=str(chosen.failures))
+        return say("lost.questions" if rule == "rule.questions" else "lost.slower", name=chosen.configuration_id)
+    return say("lost.slower", name=chosen.configuration_id)
+
+
+def uncertain_about(balance: Balance, rows: Sequence[BalanceRow], chosen: BalanceRow | None) -> tuple[Reason, ...]:
+    """What remains uncertain, whatever the outcome."""
+    found = [] if chosen is None else list(chosen.open_questions)
+    passes = [summary.accepted for row in rows for summary in row.summaries if summary.accepted]
+    if passes:
+        found.append(say("uncertain.passes", n_count=str(min(passes))))
+    found.extend(
+        say("uncertain.too-few", name=row.configuration_id, accepted_count=str(row.accepted))
+        for row in rows
+        if chosen is not None and row.first_failed == "enough passes" and row.accepted
+    )
+    if chosen is not None and chosen.committed_cost is not None:
+        found.extend(_expense_flips(rows, chosen))
+    return tuple(found)
+
+
+def _expense_flips(rows: Sequence[BalanceRow], chosen: BalanceRow) -> list[Reason]:
+    """Expenses never rank; where they would change the order, it is said (rule 13)."""
+
+    def with_expenses(row: BalanceRow) -> Decimal:
+        return Decimal(row.committed_cost or "0") + total_expenses(row.expenses, row.currency or "")
+
+    own = with_expenses(chosen)
+    return [
+        say(
+            "uncertain.expenses",
+            name=row.configuration_id,
+            chosen=chosen.configuration_id,
+            total_money=f"{decimal_text(with_expenses(row))} {row.currency}",
+            chosen_money=f"{decimal_text(own)} {row.currency}",
+        )
+        for row in rows
+        if row.admissible and row.committed_cost is not None and row is not chosen and with_expenses(row) < own
+    ]

@@ -1,0 +1,62 @@
+"""The files of a decision: made as bytes by pure functions, then written atomically."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from runner.decide.balance import build_balance
+from runner.decide.choice import decide
+from runner.decide.model import Balance, Decision
+from runner.decide.read import Evidence, read_evidence
+from runner.decide.tables import ATTEMPT_COLUMNS, BALANCE_COLUMNS, attempt_rows, balance_rows, csv_bytes
+from runner.evidence.campaign import Campaign
+from runner.evidence.files import write_atomic
+
+OTHER_LOCK = "left-out.other-lock"
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionFiles:
+    """Balance, decision and the bytes of their files by name (below `note/`)."""
+
+    balance: Balance
+    decision: Decision
+    files: dict[str, bytes]
+
+
+def write_decision(campaign: Campaign, *, leave_out_other_locks: bool = False) -> DecisionFiles:
+    """Decide a campaign and write `note/{balance,decision}.json` and the tables; the decision last."""
+    made = render_decision(campaign, leave_out_other_locks=leave_out_other_locks)
+    for name, data in made.files.items():
+        write_atomic(campaign.note / name, data)
+    return made
+
+
+def render_decision(campaign: Campaign, *, leave_out_other_locks: bool = False) -> DecisionFiles:
+    """The same without writing: same evidence, same bytes."""
+    return decide_evidence(read_evidence(campaign, leave_out_other_locks=leave_out_other_locks))
+
+
+def decide_evidence(evidence: Evidence) -> DecisionFiles:
+    """Balance, decision and tables of evidence that is already read."""
+    balance = build_balance(
+        evidence.protocol, evidence.lock, evidence.plan, evidence.catalogue, evidence.attempts, evidence.verdicts,
+        evidence.manifests, exclusions=evidence.exclusions, left_out=evidence.left_out, warnings=evidence.warnings,
+    )  # fmt: skip
+    decision = decide(balance, evidence.protocol)
+    verdicts = {verdict.attempt_id: verdict for verdict in evidence.verdicts}
+    attempts = attempt_rows(evidence.attempts, verdicts, evidence.exclusions)
+    files = {
+        "attempts.csv": csv_bytes(attempts, ATTEMPT_COLUMNS),
+        "attempts-spreadsheet.csv": csv_bytes(attempts, ATTEMPT_COLUMNS, for_people=True),
+        "balance.csv": csv_bytes(balance_rows(balance), BALANCE_COLUMNS),
+        "balance.json": balance.dump(),
+        "decision.json": decision.dump(),
+    }
+    return DecisionFiles(balance, decision, files)
+
+
+def other_locks_were_left_out(decision_file: Path) -> bool:
+    """Whether a written decision left out attempts of other locks: a recomputation must do the same."""
+    return any(item.reason.code == OTHER_LOCK for item in Decision.load(decision_file).left_out)
