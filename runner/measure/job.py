@@ -69,10 +69,16 @@ class Unsupported(Exception):
 
 
 class AttemptFailed(Exception):
-    """The attempt ended in the worker with a cause that is known. `status` is a value of `Status`."""
+    """The attempt ended in the worker with a cause that is known. `status` is a value of `Status`.
 
-    def __init__(self, status: str, kind: str, message: str, evidence: str | None = None) -> None:
+    `completed`: documents with a valid result; None is what the spool holds.
+    """
+
+    def __init__(
+        self, status: str, kind: str, message: str, evidence: str | None = None, completed: int | None = None
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.kind = kind
         self.evidence = evidence
+        self.completed = completed

@@ -190,8 +190,10 @@ def _predictions(
     order = sorted(range(len(positions)), key=positions.__getitem__)
     try:
         decoded = decode(outputs[order], table)
-    except NonFiniteLogits:
-        return {"predictions": None, "predictions_partial": False}
+    except NonFiniteLogits as error:
+        # No label is exported for such a document (MO-10).
+        order = [at for row, at in enumerate(order) if row not in set(error.rows)]
+        decoded = decode(outputs[order], table)
     found = [ids[positions[at]] for at in order]
     bytes_sha, rows_sha = write_predictions(files.predictions, found, decoded)
     reference = FileReference(

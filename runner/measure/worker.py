@@ -20,55 +20,43 @@ import os  # noqa: E402
 import signal  # noqa: E402
 import sys  # noqa: E402
 import traceback  # noqa: E402
-from collections.abc import Callable, Iterator  # noqa: E402
+from collections.abc import Iterator  # noqa: E402
 from pathlib import Path  # noqa: E402
 from typing import TYPE_CHECKING, Any  # noqa: E402
 
-from runner.measure.clocks import CudaDevice, Device, HostDevice  # noqa: E402
 from runner.measure.job import AttemptFailed, Job, Unsupported  # noqa: E402
 from runner.measure.journal import Journal, ResultSpool, count_results  # noqa: E402
-from runner.measure.memory import CudaCounters, PassMemory  # noqa: E402
+from runner.measure.kits import Kit, kit_for  # noqa: E402
+from runner.measure.memory import PassMemory  # noqa: E402
 from runner.measure.passes import PassResult, Texts, run_pass  # noqa: E402
 
 if TYPE_CHECKING:
     from runner.measure.engines.base import LoadedEngine
     from runner.protocol.labels import Decoded, LabelTable
 
-EngineFactory = Callable[[Job, Any], "LoadedEngine"]
 _PR_SET_PDEATHSIG = 1
 _LISTED_IDS = 20
 
 
-def main(arguments: list[str], make_engine: EngineFactory | None = None) -> int:
+def main(arguments: list[str], kit: Kit | None = None) -> int:
     """Run the job of a file; exit status 0 whenever a result was written, whatever it says."""
     job = Job.load(Path(arguments[0]))
     _die_with_parent(job.parent_pid)
     journal = Journal(Path(job.journal))
     journal.event("start", attempt_id=job.attempt_id, total=job.corpus.documents, pid=os.getpid())
-    worker = Worker(job, journal, make_engine or default_engine)
-    result = worker.run()
+    result = Worker(job, journal, kit).run()
     Path(job.result).write_text(json.dumps(result, ensure_ascii=False, allow_nan=False), encoding="utf-8")
     journal.event("end", status=result["status"], completed=result["completed"])
     return 0
 
 
-def default_engine(job: Job, torch: Any) -> LoadedEngine:
-    """The engine that the variant names."""
-    name = job.settings["engine"]
-    if name == "transformers":
-        from runner.measure.engines.transformers import TransformersEngine
-
-        return TransformersEngine(job, torch)
-    raise Unsupported(f"engine {name!r} is not known: use transformers")
-
-
 class Worker:
     """One attempt, phase by phase; `run` gives the result whatever happens."""
 
-    def __init__(self, job: Job, journal: Journal, make_engine: EngineFactory) -> None:
+    def __init__(self, job: Job, journal: Journal, kit: Kit | None) -> None:
         self._job = job
         self._journal = journal
-        self._make_engine = make_engine
+        self._kit = kit
         self._spool = ResultSpool(Path(job.results))
         self._phases: dict[str, float] = {"process_start": (_STARTED_NS - job.spawned_mono_ns) / 1e9}
         self._facts: dict[str, Any] = {}
@@ -82,6 +70,7 @@ class Worker:
             outcome |= {"status": "unsupported", "error": _error("unsupported", error), "completed": 0}
         except AttemptFailed as error:
             outcome |= {"status": error.status, "error": _error(error.kind, error, error.evidence)}
+            outcome["completed"] = error.completed
         except Exception as error:
             outcome |= _classify(error)
             self._notes.append(_place(error))
@@ -101,17 +90,20 @@ class Worker:
 
     def _measure(self) -> dict[str, Any]:
         job = self._job
+        kit = self._kit or kit_for(job.settings["engine"])
         with self._phase("imports"):
-            torch = _import_torch()
+            kit.imports()
             from runner.protocol.labels import LabelTable, decode
         gc.freeze()
         gc.enable()
         table = _label_table(job, LabelTable)
         with self._phase("load"):
-            _seed(torch, job)
-            device, counters = _device(job, torch)
-            engine = self._make_engine(job, torch)
-        self._report_engine(engine, torch)
+            device, counters = kit.device(job)
+            engine = kit.load(job)
+        loaded = engine.loaded
+        self._facts = {"effective": loaded.effective, "model": loaded.model, "tokenizer": loaded.tokenizer}
+        self._facts |= kit.facts(job)
+        self._notes.extend(loaded.notes)
         with self._phase("warm_up"):
             engine.warm_up(_read(job).texts, job.warm_up_inputs, job.warm_up_passes)
         memory = PassMemory(job.sample_interval_seconds, "cpu", _host_memory_bytes(), counters)
@@ -162,14 +154,6 @@ class Worker:
             "predictions": {"sha256": bytes_sha, "records_sha256": rows_sha, "rows": len(done.ids)},
         }
 
-    def _report_engine(self, engine: LoadedEngine, torch: Any) -> None:
-        from runner.measure.environment import torch_facts
-
-        loaded = engine.loaded
-        self._facts = {"effective": loaded.effective, "model": loaded.model, "tokenizer": loaded.tokenizer}
-        self._facts |= torch_facts(torch, self._job.device)
-        self._notes.extend(loaded.notes)
-
     def _report_memory(self, memory: PassMemory) -> None:
         timeline, peaks = memory.stop()
         self._facts["memory"] = peaks
@@ -184,18 +168,8 @@ class Worker:
         ids = _read(self._job).ids
         named = ", ".join(ids[row] for row in error.rows[:_LISTED_IDS])
         more = "" if len(error.rows) <= _LISTED_IDS else f" and {len(error.rows) - _LISTED_IDS} more"
-        raise AttemptFailed("failed", "non-finite logits", f"{error.what}: {named}{more}") from None
-
-
-def _import_torch() -> Any:
-    import torch
-    from transformers import AutoModelForSequenceClassification, AutoTokenizer  # noqa: F401 - the slow part of loading
-    from transformers.utils import logging
-
-    quiet: Any = logging
-    quiet.disable_progress_bar()
-    quiet.set_verbosity_error()
-    return torch
+        message = f"{error.what}: {named}{more}"
+        raise AttemptFailed("failed", "non-finite logits", message, completed=len(ids) - len(error.rows)) from None
 
 
 def _label_table(job: Job, table: type[LabelTable]) -> LabelTable:
@@ -203,26 +177,6 @@ def _label_table(job: Job, table: type[LabelTable]) -> LabelTable:
 
     single = None if job.model.single_logit is None else SingleLogit.model_validate(job.model.single_logit)
     return table(job.model.labels, single)
-
-
-def _seed(torch: Any, job: Job) -> None:
-    import random
-
-    import numpy as np
-
-    random.seed(job.seed)
-    np.random.seed(job.seed)  # models with custom code may use the global generator
-    torch.manual_seed(job.seed)
-    if job.settings["threads"] is not None:
-        torch.set_num_threads(job.settings["threads"])
-
-
-def _device(job: Job, torch: Any) -> tuple[Device, CudaCounters | None]:
-    if job.device == "cpu":
-        return HostDevice("cpu"), None
-    indices = tuple(range(job.settings["devices"] or 1))
-    torch.cuda.set_device(indices[0])
-    return CudaDevice(torch.cuda, indices), CudaCounters(torch.cuda, indices)
 
 
 def _read(job: Job) -> Texts:

@@ -1,0 +1,81 @@
+"""What a worker needs before it can measure: libraries, seeds, a device, an engine, facts about them."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any, Protocol
+
+from runner.measure.clocks import CudaDevice, Device, HostDevice
+from runner.measure.job import Job, Unsupported
+from runner.measure.memory import CudaCounters
+
+if TYPE_CHECKING:
+    from runner.measure.engines.base import LoadedEngine
+
+
+class Kit(Protocol):
+    """One kind of engine with its surroundings; the worker calls the methods in this order."""
+
+    def imports(self) -> None:
+        """Load the libraries (timed as a phase of its own)."""
+
+    def device(self, job: Job) -> tuple[Device, CudaCounters | None]:
+        """Seed everything random and open the device."""
+
+    def load(self, job: Job) -> LoadedEngine:
+        """The model, ready to work."""
+
+    def facts(self, job: Job) -> dict[str, Any]:
+        """Runtime, determinism, cards, reasons: see `environment.torch_facts`."""
+
+
+def kit_for(engine: str) -> Kit:
+    """The kit of a declared engine; an unknown name is unsupported, never replaced."""
+    if engine in ("transformers",):
+        return TorchKit()
+    raise Unsupported(f"engine {engine!r} is not known: use transformers")
+
+
+class TorchKit:
+    """Engines that run in torch."""
+
+    def __init__(self) -> None:
+        self._torch: Any = None
+
+    def imports(self) -> None:
+        import torch
+        from transformers import (  # noqa: F401 - the slow part of loading a model, timed as imports
+            AutoModelForSequenceClassification,
+            AutoTokenizer,
+        )
+        from transformers.utils import logging
+
+        quiet: Any = logging
+        quiet.disable_progress_bar()
+        quiet.set_verbosity_error()
+        self._torch = torch
+
+    def device(self, job: Job) -> tuple[Device, CudaCounters | None]:
+        import numpy as np
+
+        torch = self._torch
+        random.seed(job.seed)
+        np.random.seed(job.seed)  # models with custom code may use the global generator
+        torch.manual_seed(job.seed)
+        if job.settings["threads"] is not None:
+            torch.set_num_threads(job.settings["threads"])
+        if job.device == "cpu":
+            return HostDevice("cpu"), None
+        indices = tuple(range(job.settings["devices"] or 1))
+        torch.cuda.set_device(indices[0])
+        return CudaDevice(torch.cuda, indices), CudaCounters(torch.cuda, indices)
+
+    def load(self, job: Job) -> LoadedEngine:
+        from runner.measure.engines.transformers import TransformersEngine
+
+        return TransformersEngine(job, self._torch)
+
+    def facts(self, job: Job) -> dict[str, Any]:
+        from runner.measure.environment import torch_facts
+
+        return torch_facts(self._torch, job.device)

@@ -1,0 +1,61 @@
+"""A frozen small campaign whose attempts run in light workers: real processes, no torch."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from runner.evidence.campaign import Campaign
+from runner.measure.run import Outcome, Request, measure
+from runner.protocol.freeze import freeze
+from tests.support.small_campaign import PROTOCOL, make_campaign
+
+WORKER = (sys.executable, str(Path(__file__).with_name("light_worker.py")))
+
+
+class Quiet:
+    """Progress that only remembers."""
+
+    live = False
+
+    def __init__(self) -> None:
+        self.seen: list[Any] = []
+
+    def begin(self, planned: Any) -> None:
+        self.planned = list(planned)
+
+    def started(self, planned: Any) -> None:
+        return None
+
+    def tick(self) -> None:
+        return None
+
+    def ended(self, attempt: Any) -> None:
+        self.seen.append(attempt)
+
+
+def light_campaign(
+    root: Path, *, batches: Sequence[int] = (1,), passes: int = 2, documents: int = 10, timeout: int = 60, **extra: Any
+) -> Campaign:
+    """Frozen; `extra` are the light worker's instructions for every variant."""
+    head, _, _ = PROTOCOL.partition("[[series]]")
+    fields = ", ".join(f"{name} = {json.dumps(value)}" for name, value in extra.items())
+    variants = "".join(
+        f'[[variant]]\nid = "b{batch}"\n[variant.settings]\nbatch_size = {batch}\nextra = {{ {fields} }}\n'
+        for batch in batches
+    )
+    protocol = head + variants
+    protocol += f"[measurement]\npasses_planned = {passes}\nmin_accepted = 2\ntimeout_seconds = {timeout}\n"
+    rows = [(f"d{number:03d}", f"text number {number}", "pos" if number % 2 else "neg",
+             "short" if number < documents // 2 else "long") for number in range(documents)]
+    campaign = make_campaign(root, rows=rows, protocol=protocol)
+    campaign.tariffs.write_text("gpu,device_pattern\nb200,NVIDIA B200\n", encoding="utf-8")
+    freeze(campaign)
+    return campaign
+
+
+def run(campaign: Campaign, gpu: str = "cpu", **request: Any) -> Outcome:
+    return measure(campaign, Request(gpu=gpu, **request), Quiet(), WORKER)

@@ -1,0 +1,102 @@
+"""A real worker process around an engine without torch, for tests of the supervision.
+
+`python light_worker.py JOB`. What it does is in the variant's `extra` settings: `sleep` seconds per
+document, and after `at` documents one of `kill`, `segfault`, `exit`, `hang`, `raise`, `memory`, `nan`,
+`fork` (leave a child behind), `skip` (lose a document).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from runner.measure.clocks import Device, HostDevice, Parts
+from runner.measure.engines.base import Loaded
+from runner.measure.job import Job
+from runner.measure.memory import CudaCounters
+from runner.measure.passes import Ledger, Work
+from runner.measure.worker import main
+
+
+class OutOfMemoryError(RuntimeError):
+    """Named like torch's."""
+
+
+class LightEngine:
+    """Says `pos` for every second text of the small campaign, which is right."""
+
+    def __init__(self, job: Job) -> None:
+        self._batch = job.settings["batch_size"]
+        self._extra = job.settings["extra"]
+        threads = job.settings["threads"] or 1
+        self.loaded = Loaded(job.settings | {"threads": threads})
+
+    def classify(self, texts: Sequence[str], ledger: Ledger, parts: Parts, work: Work) -> None:
+        for start in range(0, len(texts), self._batch):
+            positions = list(range(start, min(start + self._batch, len(texts))))
+            if start >= self._extra.get("at", len(texts)):
+                positions = self._misbehave(positions)
+            with parts.busy("inference"):
+                time.sleep(self._extra.get("sleep", 0) * len(positions))
+            outputs = np.array([[-2.0, 2.0] if at % 2 else [2.0, -2.0] for at in positions], dtype=np.float32).reshape(-1, 2)
+            if self._extra.get("do") == "nan" and start >= self._extra["at"]:
+                outputs[:] = np.nan
+            work.lengths.extend([3] * len(positions))
+            work.computed_tokens += 3 * len(positions)
+            work.largest_batch = max(work.largest_batch, len(positions))
+            ledger.add(positions, outputs)
+
+    def _misbehave(self, positions: list[int]) -> list[int]:
+        do = self._extra.get("do")
+        if do == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if do == "segfault":
+            os.kill(os.getpid(), signal.SIGSEGV)
+        if do == "exit":
+            sys.stderr.write("giving up\n")
+            sys.stderr.flush()
+            os._exit(7)
+        if do == "hang":
+            time.sleep(600)
+        if do == "raise":
+            raise RuntimeError("device-side assert")
+        if do == "memory":
+            raise OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+        if do == "fork":
+            subprocess.Popen(["sleep", "600"], close_fds=False)
+            os._exit(8)
+        return positions[1:] if do == "skip" else positions
+
+    def warm_up(self, texts: Sequence[str], inputs: str, passes: int) -> None:
+        return None
+
+    def recompilations(self) -> tuple[int | None, str | None]:
+        return 0, None
+
+    def cut_tokens(self, texts: Sequence[str], lengths: Sequence[int]) -> tuple[int, int]:
+        return 0, 0
+
+
+class LightKit:
+    def imports(self) -> None:
+        return None
+
+    def device(self, job: Job) -> tuple[Device, CudaCounters | None]:
+        return HostDevice("cpu"), None
+
+    def load(self, job: Job) -> LightEngine:
+        return LightEngine(job)
+
+    def facts(self, job: Job) -> dict[str, Any]:
+        return {"runtime": {}, "determinism": {}, "gpus": [], "reasons": {}}
+
+
+if __name__ == "__main__":
+    os._exit(main(sys.argv[1:], LightKit()))

@@ -1,0 +1,254 @@
+"""Exactly one row per attempt, whatever becomes of its process (M16, M22, M23, RE-01, RE-09, MO-10)."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from runner.evidence.attempt import Attempt, Status
+from runner.evidence.campaign import Campaign
+from runner.evidence.store import AttemptStore, read_attempts
+from runner.measure.journal import read_journal
+from runner.measure.oom import OomCounters
+from runner.measure.rows import WorkFiles, verdict_on_end
+from runner.measure.supervisor import ChildEnd
+from tests.measure.light import light_campaign, run
+
+CASES = Path(__file__).parents[1] / "cases"
+
+
+def test_m22_completed_passes_have_rows_predictions_and_no_leftovers(tmp_path: Path) -> None:
+    campaign = light_campaign(tmp_path, batches=(1, 4), passes=2)
+    outcome = run(campaign)
+    assert outcome.complete
+    rows = read_attempts(campaign)
+    assert [(row.variant_id, row.slot.pass_index) for row in rows] == [("b1", 0), ("b4", 0), ("b4", 1), ("b1", 1)]
+    for row in rows:
+        assert row.status is Status.COMPLETED
+        assert row.pass_seconds is not None and row.pass_seconds > 0
+        assert row.predictions is not None
+        table = pq.read_table(campaign.inside(row.predictions.path))
+        assert table.column("id").to_pylist() == [f"d{number:03d}" for number in range(10)]
+        assert table.column("label").to_pylist() == ["neg", "pos"] * 5
+        assert row.manifest_sha256 is not None
+        assert (campaign.manifests / f"{row.manifest_sha256}.json").exists()
+    assert not [path.name for path in campaign.journals.iterdir() if path.name.startswith(".")]
+    assert run(campaign).written == ()
+
+
+@pytest.mark.parametrize(
+    ("do", "status", "completed", "words"),
+    [
+        ("kill", Status.KILLED, 37, "killed, cause unknown"),
+        ("segfault", Status.FAILED, 37, "SIGSEGV"),
+        ("exit", Status.FAILED, 37, "without a result"),
+        ("raise", Status.FAILED, 37, "device-side assert"),
+        ("memory", Status.OUT_OF_MEMORY, 37, "CUDA out of memory"),
+        ("skip", Status.FAILED, 0, "results for"),
+    ],
+)
+def test_re01_every_end_leaves_one_row_with_its_completed_documents(
+    tmp_path: Path, do: str, status: Status, completed: int, words: str
+) -> None:
+    campaign = light_campaign(tmp_path, documents=100, do=do, at=37)
+    outcome = run(campaign, passes=1)
+    (row,) = read_attempts(campaign)
+    assert not outcome.complete
+    assert row.status is status
+    assert row.error is not None and words in row.error.message
+    assert (row.expected_documents, row.pass_seconds) == (100, None)
+    assert row.pass_seconds_reason
+    if do != "skip":
+        assert row.completed_documents == completed
+        assert row.predictions is not None and row.predictions_partial and row.predictions.rows == completed
+        assert pq.read_table(campaign.inside(row.predictions.path)).column("id").to_pylist()[-1] == "d036"
+
+
+def test_re01_a_killed_attempt_counts_and_is_not_run_again(tmp_path: Path) -> None:
+    campaign = light_campaign(tmp_path, documents=100, do="kill", at=37)
+    assert len(run(campaign).written) == 2
+    assert run(campaign).written == ()
+    assert "out of memory" not in read_attempts(campaign)[0].dump().decode()
+
+
+def test_re09_out_of_memory_in_the_sixth_batch_of_eight_leaves_forty(tmp_path: Path) -> None:
+    campaign = light_campaign(tmp_path, batches=(8,), documents=100, do="memory", at=40)
+    run(campaign, passes=1)
+    (row,) = read_attempts(campaign)
+    assert (row.status, row.completed_documents, row.pass_seconds) == (Status.OUT_OF_MEMORY, 40, None)
+    assert row.requested.batch_size == 8
+    assert row.predictions_partial
+    assert row.error is not None and row.error.evidence == "torch raised OutOfMemoryError"
+
+
+def test_mo10_non_finite_logits_fail_the_pass_and_name_the_ids(tmp_path: Path) -> None:
+    campaign = light_campaign(tmp_path, documents=10, do="nan", at=8)
+    run(campaign, passes=1)
+    (row,) = read_attempts(campaign)
+    assert row.status is Status.FAILED
+    assert row.error is not None and row.error.kind == "non-finite logits"
+    assert "2 documents: d008, d009" in row.error.message
+    assert row.completed_documents == 8
+    assert row.predictions is not None and row.predictions.rows == 8
+    json.loads(AttemptStore(campaign).path(row.attempt_id).read_text(encoding="utf-8"))
+
+
+def test_a_hanging_worker_is_ended_in_time(tmp_path: Path) -> None:
+    campaign = light_campaign(tmp_path, do="hang", at=4, timeout=3)
+    run(campaign, passes=1)
+    (row,) = read_attempts(campaign)
+    assert (row.status, row.completed_documents) == (Status.TIMED_OUT, 4)
+
+
+def test_a_process_left_behind_by_the_worker_is_ended(tmp_path: Path) -> None:
+    campaign = light_campaign(tmp_path, do="fork", at=4, timeout=30)
+    start = time.monotonic()
+    run(campaign, passes=1)
+    assert time.monotonic() - start < 20
+    (row,) = read_attempts(campaign)
+    assert (row.status, row.completed_documents) == (Status.FAILED, 4)
+    assert row.error is not None and row.error.evidence == "exit status 8"
+
+
+# ---- the parent ---------------------------------------------------------------------------------
+
+
+def _measure_in_a_process(campaign: Campaign) -> subprocess.Popen[bytes]:
+    code = (
+        "import sys, pathlib\n"
+        "from runner.evidence.campaign import Campaign\n"
+        "from tests.measure.light import run\n"
+        "outcome = run(Campaign(pathlib.Path(sys.argv[1])))\n"
+        "sys.exit(0 if outcome.complete else 3)\n"
+    )
+    return subprocess.Popen([sys.executable, "-c", code, str(campaign.root)], cwd=Path(__file__).parents[2])
+
+
+def _wait_for_progress(campaign: Campaign, at_least: int = 3) -> int:
+    """Process id of the worker once it has finished some documents."""
+    for _ in range(400):
+        for path in campaign.journals.glob(".*.results") if campaign.journals.exists() else ():
+            if path.stat().st_size > 17 + 16 * at_least:
+                journal = campaign.journals / (path.name[1:].removesuffix(".results") + ".jsonl")
+                return int(read_journal(journal).events[0]["pid"])
+        time.sleep(0.05)
+    raise AssertionError("the worker made no progress")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_leaves_interrupted_and_its_slot_is_run_again(tmp_path: Path, number: signal.Signals) -> None:
+    campaign = light_campaign(tmp_path, documents=60, passes=2, sleep=0.02)
+    parent = _measure_in_a_process(campaign)
+    worker = _wait_for_progress(campaign)
+    parent.send_signal(number)
+    assert parent.wait(30) == 3
+    (row,) = read_attempts(campaign)
+    assert row.status is Status.INTERRUPTED
+    assert row.completed_documents is not None and 3 <= row.completed_documents < 60
+    assert row.predictions_partial
+    with pytest.raises(ProcessLookupError):
+        os.kill(worker, 0)
+    assert run(campaign).complete
+    rows = read_attempts(campaign)
+    assert [item.status for item in rows] == [Status.INTERRUPTED, Status.COMPLETED, Status.COMPLETED]
+    assert (rows[1].slot, rows[1].retry_of) == (row.slot, row.attempt_id)
+
+
+def test_re01_a_killed_parent_leaves_a_lost_row_and_no_orphan(tmp_path: Path) -> None:
+    campaign = light_campaign(tmp_path, documents=60, passes=2, sleep=0.02)
+    parent = _measure_in_a_process(campaign)
+    worker = _wait_for_progress(campaign)
+    parent.kill()
+    parent.wait(30)
+    for _ in range(100):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(worker, 0)
+            time.sleep(0.05)
+            continue
+        break
+    else:
+        raise AssertionError("the worker outlived its parent")
+    assert read_attempts(campaign)[0].status is Status.STARTED
+    run(campaign)
+    rows = read_attempts(campaign)
+    assert [row.status for row in rows] == [Status.LOST, Status.COMPLETED]
+    assert rows[0].completed_documents is not None and 3 <= rows[0].completed_documents < 60
+    assert rows[0].error is not None and "lost: no end event" in rows[0].error.message
+    assert rows[0].predictions is not None and rows[0].predictions_partial
+    assert len(read_attempts(campaign)) == 2
+
+
+def test_re01_a_journal_without_end_is_recovered_once(tmp_path: Path) -> None:
+    """The case's own journal: progress 37 of 100 and no end."""
+    campaign = light_campaign(tmp_path, documents=100)
+    run(campaign, passes=1)
+    (row,) = read_attempts(campaign)
+    store = AttemptStore(campaign)
+    started = row.model_copy(
+        update={"attempt_id": "k1", "chain": store.next_link(row.chain.machine_id), "status": Status.STARTED,
+                "slot": row.slot.model_copy(update={"pass_index": 1}), "predictions": None, "journal": None}
+    )
+    store.start(started)
+    shutil.copy(CASES / "RE-01" / "journal.jsonl", WorkFiles(campaign, "k1").journal)
+    for _ in range(2):
+        run(campaign)
+        found = {item.attempt_id: item for item in read_attempts(campaign)}
+        assert len(found) == 2
+        assert (found["k1"].status, found["k1"].completed_documents) == (Status.LOST, 37)
+
+
+# ---- evidence ------------------------------------------------------------------------------------
+
+
+def _end(**changes: object) -> ChildEnd:
+    values: dict[str, object] = {
+        "exit_code": None, "signal_number": 9, "timed_out": False, "stopped_by": None, "elapsed_seconds": 1.0,
+        "cpu_seconds": 1.0, "peak_rss_bytes": 1, "oom_evidence": None, "result": None, "stderr_tail": "",
+    }
+    return ChildEnd(**(values | changes))  # type: ignore[arg-type]
+
+
+def test_re01_out_of_memory_needs_evidence() -> None:
+    status, error = verdict_on_end(_end())
+    assert (status, error.message if error else "") == (Status.KILLED, "killed, cause unknown")
+    before = OomCounters(group=2, machine=5)
+    evidence = OomCounters(group=3, machine=6).evidence_since(before)
+    status, error = verdict_on_end(_end(oom_evidence=evidence))
+    assert status is Status.OUT_OF_MEMORY
+    assert error is not None and error.evidence == "the control group's counter oom_kill rose by 1 while the worker ran"
+    assert OomCounters(group=2, machine=5).evidence_since(before) is None
+    assert OomCounters(group=None, machine=None).evidence_since(before) is None
+
+
+def test_m11_a_missing_device_gives_rows_with_both_names_and_no_numbers(tmp_path: Path) -> None:
+    campaign = light_campaign(tmp_path, batches=(1, 4, 8))
+    outcome = run(campaign, gpu="b200")
+    assert not outcome.complete
+    rows = read_attempts(campaign)
+    assert [row.variant_id for row in rows] == ["b1", "b4", "b8"]
+    for row in rows:
+        assert row.status is Status.UNAVAILABLE
+        assert row.gpu_declared == "b200"
+        assert row.error is not None and "b200" in row.error.message and row.error.evidence
+        assert (row.pass_seconds, row.memory, row.completed_documents, row.effective) == (None, (), None, None)
+
+
+def test_the_parent_uses_no_processor_while_a_worker_runs(tmp_path: Path) -> None:
+    campaign = light_campaign(tmp_path, documents=50, passes=2, sleep=0.04)
+    run(campaign, passes=1)
+    before = time.process_time()
+    outcome = run(campaign)
+    used = time.process_time() - before
+    assert isinstance(outcome.written[0], Attempt)
+    assert used < 0.6, "waiting must block: this is setup and writing only"
+
