@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from runner.cli.output import Output, Session, runner_command
+from runner.errors import show_value
 from runner.evidence.attempt import Status
 from runner.evidence.campaign import Campaign
 from runner.evidence.verdict import Verdict
@@ -61,8 +62,11 @@ def _one_file(campaign: Campaign, path: Path, corpus_id: str | None) -> Output:
     verdict = judge_predictions(campaign, path, corpus_id)
     lines = [f"{path.name}: {_bottom_line(verdict)}", *_more(verdict, indent="  ")]
     if verdict.flips_listed:
-        flips = ", ".join(f"{flip.document_id} ({flip.baseline_label} -> {flip.label})" for flip in verdict.flips_listed)
-        lines.append(f"  label flips against the baseline: {flips}")
+        lines.append("  label flips against the baseline:")
+        lines += [
+            f"    {show_value(flip.document_id)}: {show_value(flip.baseline_label)} -> {show_value(flip.label)}"
+            for flip in verdict.flips_listed
+        ]
     return Output(lines, {"verdict": verdict.as_json()}, exit_code=0 if verdict.accepted else 3)
 
 
@@ -80,6 +84,5 @@ def _bottom_line(verdict: Verdict) -> str:
 
 
 def _more(verdict: Verdict, indent: str) -> list[str]:
-    return [f"{indent}{reason}" for reason in verdict.reasons] + [
-        f"{indent}warning: {warning}" for warning in verdict.warnings
-    ]
+    reasons = [f"\n{indent}  ".join(reason.split("; ")) for reason in verdict.reasons]
+    return [f"{indent}{reason}" for reason in reasons] + [f"{indent}warning: {text}" for text in verdict.warnings]

@@ -33,7 +33,7 @@ def freeze(session: Session) -> Output:
         lines.append(f"  corpus {corpus.id}: {corpus.documents} documents")
     lines.append(f"  labels: {', '.join(judgement.label_table)}; texts are cut at {judgement.max_length} tokens")
     lines.append(f"  minimum: {quality.metric} {quality.threshold}, drop at most {quality.max_drop}, "
-                 f"agreement {quality.min_agreement}, {len(quality.subgroup)} subgroups")
+                 f"agreement {quality.min_agreement}, planned subgroups: {len(quality.subgroup)}")
     lines.append(f"  model: {len(judgement.model_files)} files hashed"
                  + (f", commit {judgement.model_revision}" if judgement.model_revision else ""))
     later = [variant.id for variant in lock.variants if variant.added_later]

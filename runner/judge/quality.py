@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from runner.evidence.verdict import Check, Flip, MetricValue
+from runner.evidence.verdict import Check, CheckStatus, Flip, MetricValue
 from runner.judge.metrics import (
     Counts,
     Undefined,
@@ -132,10 +132,9 @@ def _drop(quality: Quality, counts: Counts, baseline: Counts) -> tuple[Check, st
     within = at_least(_exact(quality.max_drop), drop)
     shown = fraction_text(drop) if is_exact(quality.metric) else decimal_text(drop)
     relation = "within" if within else "above"
-    return Check(
-        name="drop", status="passed" if within else "failed", found=shown, limit=quality.max_drop,
-        reason=f"{quality.metric} drops by {short(decimal_text(drop))} from the baseline, {relation} {quality.max_drop}",
-    ), shown
+    reason = f"{quality.metric} drops by {short(decimal_text(drop))} from the baseline, {relation} {quality.max_drop}"
+    status: CheckStatus = "passed" if within else "failed"
+    return Check(name="drop", status=status, found=shown, limit=quality.max_drop, reason=reason), shown
 
 
 def _no_drop(quality: Quality, reason: str) -> Check:

@@ -11,6 +11,7 @@ from typing import Any
 from runner.evidence.attempt import Attempt, ChainLink, FileReference, Settings, Slot, Status
 from runner.evidence.campaign import Campaign
 from runner.evidence.canonical import sha256_file
+from runner.evidence.store import AttemptStore
 from runner.protocol.schema import Lock
 
 Rows = Sequence[Sequence[str]]
@@ -51,6 +52,35 @@ minimum = "0.75"
 name = "batch"
 variable = "batch_size"
 values = [1, 4, 8]
+"""
+
+SIMPLE_PROTOCOL = """\
+schema_version = "protocol/1"
+
+[question]
+name = "case"
+revision = 1
+text = "Which batch size costs least?"
+scenario = "offline"
+
+[[corpus]]
+id = "small-final"
+final = "corpus/final.csv"
+group_columns = []
+
+[model]
+source = "model"
+
+[quality]
+metric = "accuracy"
+threshold = "0.90"
+max_drop = "0.02"
+min_agreement = "0"
+
+[[series]]
+name = "batch"
+variable = "batch_size"
+values = [1, 4]
 """
 
 PLAN = """\
@@ -165,8 +195,18 @@ def make_attempt(
     return Attempt(**{**fields, **changes})
 
 
-def store_attempt(campaign: Campaign, attempt: Attempt) -> Path:
-    path = campaign.attempts / f"{attempt.attempt_id}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(attempt.dump())
-    return path
+def store_attempt(campaign: Campaign, attempt: Attempt) -> Attempt:
+    """Write the row as measure does: started, then final, chained to the row before it."""
+    store = AttemptStore(campaign)
+    attempt = attempt.model_copy(update={"chain": store.next_link(attempt.chain.machine_id)})
+    store.start(attempt.model_copy(update={"status": Status.STARTED}))
+    store.finish(attempt)
+    return attempt
+
+
+def case_campaign(root: Path, corpus: Path, *, protocol: str = SIMPLE_PROTOCOL, **options: Any) -> Campaign:
+    """A campaign around the corpus of a case (columns id, text, label), labels as its own model has them."""
+    with corpus.open(encoding="utf-8", newline="") as stream:
+        rows = [(row["id"], row["text"], row["label"], "") for row in csv.DictReader(stream)]
+    names = {str(index): label for index, label in enumerate(sorted({"neg", "pos", *(row[2] for row in rows)}))}
+    return make_campaign(root, **{"rows": rows, "labels": names, "protocol": protocol, **options})
