@@ -304,15 +304,16 @@ def test_mo_19_a_hub_model_is_pinned_to_its_commit(
     campaign: Campaign, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A commit that is in the cache needs no network; a moving name does, and is refused without."""
-    hub = pytest.importorskip("huggingface_hub")
+    pytest.importorskip("huggingface_hub")
+    from huggingface_hub import constants
+
     commit = "0123456789abcdef0123456789abcdef01234567"
     cache = tmp_path / "cache"
     snapshot = cache / "models--org--name" / "snapshots" / commit
     shutil.copytree(campaign.protocol_dir / "model", snapshot)
     shutil.rmtree(campaign.protocol_dir / "model")
-    for name in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"):
-        monkeypatch.setattr(hub.constants, name, str(cache))
-    monkeypatch.setattr(hub.constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(cache))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     edit(campaign, 'source = "model"', 'source = "org/name"\nrevision = "main"')
     with pytest.raises(InputRefused, match="could not be had from the hub"):
         freeze(campaign)
