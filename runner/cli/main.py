@@ -34,6 +34,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "verify": ("seal", "verify", "Check hashes, signatures and chain, and recompute the decision."),
     "archive": ("seal", "archive", "Keep note, evidence and rental record in one signed archive."),
     "window": ("pricing", "window", "Elapsed hours of a rental's calendar, and which packages cover."),
+    "calculator": ("pricing", "calculator", "Write the price calculator as one page without network."),
     "price": ("pricing", "price", "Committed cost of a package; which packages cover a window."),
 }
 

@@ -31,7 +31,7 @@ _ZONE = click.option("--zone", help="IANA zone of --start and --end, such as Eur
 @runner_command("price")
 @click.option("--gpu", required=True, help="name in tariffs.csv, such as rtx-4090")
 @click.option("--days", help="package: 3, 7 or 30 days")
-@click.option("--window-hours", help="or the hours to cover, such as 96, 72.5 or 72:00:01")
+@click.option("--window-hours", "--hours", "window_hours", help="or the hours to cover, such as 96, 72.5 or 72:00:01")
 @_START
 @_END
 @_ZONE
@@ -256,3 +256,13 @@ def _plan_data(found: Window) -> dict[str, Any]:
             for task in found.tasks
         ],
     }
+
+
+@runner_command("calculator")
+def calculator(session: Session) -> Output:
+    """Write note/calculator.html from tariffs.csv: the price command as one page, without network."""
+    from runner.note.calculator import write_calculator  # the note's room is not needed for the other commands
+
+    campaign = Campaign(session.root)
+    path = campaign.relative(write_calculator(campaign))
+    return Output([f"calculator: {path}"], {"path": path})

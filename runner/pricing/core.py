@@ -490,7 +490,7 @@ def quote_lines(answer: Quote) -> list[str]:
         text = [f"{answer.gpu.name}, {line.name}, {lots}: {total}, {gpus}",
                 f"  price per lot: {amount_text(offer.price_per_lot, offer.currency)} "
                 f"(catalogue of {offer.catalogue_date}; {ascii(offer.source)[1:-1]})"]
-    text += [f"  memory: {memory}", f"  cost per validated corpus: {_per_corpus_text(answer)}"]
+    text += [f"  memory: {memory}", f"  cost per validated corpus: {per_corpus_text(answer)}"]
     if answer.window_seconds is not None:
         text.append(f"  window: {hours_text(answer.window_seconds)}")
     text += ["packages:", *(f"  {_line_text(line)}" for line in answer.lines)]
@@ -501,17 +501,24 @@ def quote_lines(answer: Quote) -> list[str]:
 
 
 def _line_text(line: PackageLine) -> str:
+    name, hours, price, cover = line_cells(line)
+    return f"{name:7} {hours:>6}  {price:>16}  {cover}".rstrip()
+
+
+def line_cells(line: PackageLine) -> tuple[str, str, str, str]:
+    """A package as the cells of a table: name, hours, committed cost, whether it covers."""
     price = "no price" if line.offer is None or line.total is None else amount_text(line.total, line.offer.currency)
-    text = f"{line.name:7} {line.hours:4} h  {price:>16}"
+    cover = ""
     if line.slack_seconds is not None:
         slack = hours_text(abs(line.slack_seconds))
-        text += f"  covers, {slack} to spare" if line.covers else f"  does not cover, {slack} too short"
+        cover = f"covers, {slack} to spare" if line.covers else f"does not cover, {slack} too short"
     if line.available is False and line.offer is not None:
-        text += f"  only {line.offer.lots_available} lots available"
-    return text
+        cover += f"{'; ' if cover else ''}only {_plural(line.offer.lots_available or 0, 'lot')} available"
+    return line.name, f"{line.hours} h", price, cover
 
 
-def _per_corpus_text(answer: Quote) -> str:
+def per_corpus_text(answer: Quote) -> str:
+    """Cost per validated corpus in words; the exact value beside one that had to be rounded."""
     per = answer.per_corpus
     if per.value is None or answer.line is None or answer.line.offer is None:
         return f"{per.status} ({per.reason})"
