@@ -132,16 +132,17 @@ def check_note_pdf(campaign: Campaign, identity: str | None) -> Step:
     return pdf_step(_read(campaign, PDF), identity, None if signer is None else signer.pdf_certificate_sha256)
 
 
-def pdf_step(data: bytes, identity: str | None, certificate_sha256: str | None) -> Step:
-    command = f"pdfsig -nocert {PDF}"
+def pdf_step(data: bytes, identity: str | None, certificate_sha256: str | None, *, shown: str = PDF) -> Step:
+    """One finding on a PDF's signature; `identity` and certificate are compared when they are known."""
+    command = f"pdfsig -nocert {shown}"
     check = check_pdf(data)
     findings = list(check.findings)
     if check.good and identity is not None and check.reason != f"Decision note {identity}":
         findings.append(f"the signature is for another note: {check.reason}")
     if check.good and certificate_sha256 is not None and check.certificate_sha256 != certificate_sha256:
-        findings.append("the certificate is not the one that the note names")
+        findings.append("the certificate is not the expected one")
     if findings:
-        return Step("PDF signature", "failed", f"{PDF}: {findings[0]}", tuple(findings[1:]), command)
+        return Step("PDF signature", "failed", f"{shown}: {findings[0]}", tuple(findings[1:]), command)
     finding = f"covers the entire file; certificate of '{check.subject}', sha256 {check.certificate_sha256}"
     return Step("PDF signature", "passed", finding, command=command)
 

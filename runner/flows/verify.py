@@ -11,11 +11,15 @@ from runner.evidence.campaign import Campaign
 from runner.evidence.signing import Purpose, check_signature, read_signers
 from runner.flows import integrity, recompute
 from runner.flows.verification import Step, Verification, attempt_step
+from runner.flows.verify_pdf import verify_pdf
 from runner.seal.bag import SIGNATURE, SIGNED, Bag, read_bag
 
 
-def verify(path: Path, signers: Path | None = None) -> Verification:
-    """Check what lies at `path`. Refused (exit 2) only when there is nothing to check, or an unsafe archive."""
+def verify(path: Path, signers: Path | None = None, certificate: Path | None = None) -> Verification:
+    """Check what lies at `path`. Refused (exit 2) only when there is nothing to check, or an unsafe archive.
+
+    `signers`: an allowed_signers file; `certificate`: for a PDF alone, the certificate that may have signed it.
+    """
     if signers is not None:
         read_signers(signers)
     if path.is_dir():
@@ -23,9 +27,13 @@ def verify(path: Path, signers: Path | None = None) -> Verification:
         return verify_folder(Campaign(root), signers, subject=str(path))
     if not path.is_file():
         raise InputRefused("there is nothing to verify", file=path, next_step="make report, or name a folder or file")
-    if path.read_bytes()[:4] == b"PK\x03\x04":
+    with path.open("rb") as stream:
+        start = stream.read(5)
+    if start == b"%PDF-":
+        return verify_pdf(path, certificate)
+    if path.suffix == ".zip" or start.startswith(b"PK"):
         return verify_archive(path, signers)
-    raise InputRefused("neither a campaign folder nor an archive", file=path)
+    raise InputRefused("neither a campaign folder, nor an archive, nor a PDF", file=path)
 
 
 def verify_folder(campaign: Campaign, signers: Path | None, *, subject: str) -> Verification:

@@ -1,0 +1,204 @@
+"""`runner collect DIR...`: records of several rentals under one lock (M51).
+
+Everything is read and compared first; nothing is written unless all of it fits together. Rows keep
+their places in their own machine's chain, so a row that was lost on the way is seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from runner.errors import InputRefused, show_value
+from runner.evidence.attempt import Attempt, Status
+from runner.evidence.campaign import Campaign
+from runner.evidence.canonical import sha256_bytes
+from runner.evidence.files import campaign_lock, write_atomic
+from runner.evidence.store import AttemptStore, ChainHead, Rows, StoredRow, TornFile, chain_faults
+from runner.protocol.freeze import earlier_locks, load_lock
+
+_BESIDE_ROWS = ("manifests", "predictions", "memory", "journals", "exclusions")
+
+
+@dataclass(frozen=True)
+class Collected:
+    """What was merged. `ignored`: exact copies, with both places. `left_out`: rows of other locks, with the reason."""
+
+    rows: int
+    added: tuple[str, ...]
+    ignored: tuple[str, ...]
+    other_locks: tuple[str, ...]
+    machines: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass
+class _Merge:
+    rows: dict[str, StoredRow] = field(default_factory=dict)
+    torn: dict[str, TornFile] = field(default_factory=dict)
+    heads: dict[str, ChainHead] = field(default_factory=dict)
+    head_data: dict[str, bytes] = field(default_factory=dict)
+    files: dict[str, tuple[bytes, Path]] = field(default_factory=dict)
+    copies: dict[str, list[Path]] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    conflicts: list[str] = field(default_factory=list)
+
+
+def collect(campaign: Campaign, sources: Iterable[Path], *, keep_other_locks: bool = False) -> Collected:
+    """Merge the records of other folders into this campaign. Conflicts are refused, all of them named."""
+    folders = [_source(path) for path in sources]
+    lock = load_lock(campaign)
+    with campaign_lock(campaign):
+        merge = _Merge()
+        for source in (campaign, *folders):
+            _add(merge, source)
+        if merge.conflicts:
+            raise InputRefused(
+                "the records contradict each other; nothing was collected",
+                details=tuple(merge.conflicts),
+                next_step="keep the folder that its own machine's chain confirms, and leave out the other",
+            )
+        known = {lock.lock_sha256, *(earlier.lock_sha256 for earlier in earlier_locks(campaign))}
+        foreign = _foreign([row.attempt for row in merge.rows.values()], known, lock.nonce, lock.lock_sha256)
+        if foreign and not keep_other_locks:
+            raise InputRefused(
+                f"{len(foreign)} rows belong to another lock; nothing was collected",
+                details=foreign,
+                next_step="leave out that folder, or collect with --keep-other-locks and then "
+                "runner decide --leave-out-other-locks",
+            )
+        # A torn copy of a row that is whole elsewhere is not needed.
+        merge.torn = {key: torn for key, torn in merge.torn.items() if torn.path.stem not in merge.rows}
+        rows = Rows(tuple(sorted(merge.rows.values(), key=_place)), tuple(merge.torn.values()), ())
+        faults = chain_faults(rows, merge.heads)
+        if faults:
+            raise InputRefused("rows are missing or were changed; nothing was collected", details=faults)
+        added = _write(campaign, merge)
+    return Collected(
+        rows=len(merge.rows),
+        added=added,
+        ignored=_ignored(merge),
+        other_locks=foreign,
+        machines=tuple(sorted(merge.heads)),
+        warnings=tuple(merge.warnings),
+    )
+
+
+def _source(path: Path) -> Campaign:
+    """A campaign folder or its `records` folder."""
+    root = path.resolve().parent if path.name == "records" else path
+    if not (root / "records" / "attempts").is_dir():
+        raise InputRefused(
+            "no records of attempts in this folder", file=path, next_step="name a campaign folder or its records/"
+        )
+    return Campaign(root)
+
+
+def _add(merge: _Merge, source: Campaign) -> None:
+    store = AttemptStore(source)
+    scanned = store.scan()
+    merge.warnings += scanned.warnings
+    for row in scanned.rows:
+        _add_row(merge, row)
+        _check_files(merge, source, row.attempt)
+    for torn in scanned.torn:
+        merge.torn.setdefault(torn.sha256, torn)
+    for machine, head in store.heads().items():
+        data = (store.chain_dir / f"{machine}.json").read_bytes()
+        known = merge.heads.get(machine)
+        if known is None or _progress(head) > _progress(known):
+            merge.heads[machine], merge.head_data[machine] = head, data
+    for name in _BESIDE_ROWS:
+        for path in sorted((source.records / name).glob("[!.]*")):
+            _add_file(merge, f"{name}/{path.name}", path)
+
+
+def _progress(head: ChainHead) -> tuple[int, bool]:
+    """How far a chain has come: rows, and whether the last of them has ended."""
+    return (head.rows, head.last_sha256 is not None)
+
+
+def _add_row(merge: _Merge, row: StoredRow) -> None:
+    name = row.attempt.attempt_id
+    known = merge.rows.get(name)
+    if known is None:
+        merge.rows[name] = row
+    elif known.sha256 == row.sha256:
+        merge.copies.setdefault(name, [known.path]).append(row.path)
+    elif known.attempt.chain == row.attempt.chain and Status.STARTED in (known.attempt.status, row.attempt.status):
+        merge.warnings.append(f"{name}: the row that has ended replaces the one that says started")
+        if known.attempt.status is Status.STARTED:
+            merge.rows[name] = row
+    else:
+        merge.conflicts.append(f"two different rows have the id {show_value(name)}: {known.path} and {row.path}")
+
+
+def _check_files(merge: _Merge, source: Campaign, attempt: Attempt) -> None:
+    """Files that a row names are there and are the ones it names."""
+    for reference in (attempt.predictions, attempt.memory_timeline, attempt.journal):
+        if reference is None:
+            continue
+        path = source.inside(reference.path)
+        if not path.is_file():
+            merge.conflicts.append(f"{attempt.attempt_id}: {path} is missing")
+        elif sha256_bytes(path.read_bytes()) != reference.sha256:
+            merge.conflicts.append(f"{attempt.attempt_id}: {path} is not the file that the row names")
+
+
+def _add_file(merge: _Merge, name: str, path: Path) -> None:
+    if path.is_symlink() or not path.is_file():
+        merge.conflicts.append(f"{path} is not a plain file")
+        return
+    data = path.read_bytes()
+    known = merge.files.get(name)
+    if known is None:
+        merge.files[name] = (data, path)
+    elif known[0] != data:
+        merge.conflicts.append(f"two different files have the name records/{name}: {known[1]} and {path}")
+
+
+def _foreign(rows: list[Attempt], known: set[str], nonce: str, lock_sha256: str) -> tuple[str, ...]:
+    reasons = []
+    for row in sorted(rows, key=lambda row: row.attempt_id):
+        if row.lock_sha256 not in known:
+            reasons.append(f"{row.attempt_id}: lock {row.lock_sha256[:12]}, here {lock_sha256[:12]}")
+        elif row.lock_sha256 == lock_sha256 and row.nonce != nonce:
+            reasons.append(f"{row.attempt_id}: does not carry the nonce of the freeze")
+    return tuple(reasons)
+
+
+def _place(row: StoredRow) -> tuple[str, int, str]:
+    chain = row.attempt.chain
+    return (chain.machine_id, chain.index, row.attempt.attempt_id)
+
+
+def _ignored(merge: _Merge) -> tuple[str, ...]:
+    return tuple(
+        f"{name}: {len(paths) - 1} exact {'copy' if len(paths) == 2 else 'copies'} ignored "
+        f"({', '.join(str(path) for path in paths)})"
+        for name, paths in sorted(merge.copies.items())
+    )
+
+
+def _write(campaign: Campaign, merge: _Merge) -> tuple[str, ...]:
+    """Files first, then rows, then heads: an interrupted collection is repeated, never mistaken for a whole one."""
+    for name, (data, _) in sorted(merge.files.items()):
+        _put(campaign.records / name, data)
+    added = []
+    for name, row in sorted(merge.rows.items()):
+        if _put(campaign.attempts / f"{name}.json", row.path.read_bytes()):
+            added.append(name)
+    for torn in merge.torn.values():
+        _put(campaign.attempts / torn.path.name, torn.path.read_bytes())
+    for machine, data in sorted(merge.head_data.items()):
+        _put(AttemptStore(campaign).chain_dir / f"{machine}.json", data)
+    return tuple(added)
+
+
+def _put(path: Path, data: bytes) -> bool:
+    """Write unless it is there already, byte for byte."""
+    if path.is_file() and path.read_bytes() == data:
+        return False
+    write_atomic(path, data)
+    return True

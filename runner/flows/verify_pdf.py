@@ -1,0 +1,99 @@
+"""`runner verify note.pdf`: what a PDF alone proves, from the evidence that is attached to it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from runner.errors import InputRefused
+from runner.evidence.attempt import Status
+from runner.evidence.campaign import Campaign
+from runner.evidence.checks import note_id, read_signer
+from runner.evidence.store import AttemptStore
+from runner.flows import integrity, recompute
+from runner.flows.verification import Step, Verification, attempt_step
+from runner.note.attachments import attached_files
+from runner.seal.names import name_findings
+from runner.seal.pdf import check_pdf
+
+_NO_LIST = "the signed list is not inside a PDF: files beside it were not looked at"
+
+
+def verify_pdf(path: Path, certificate: Path | None = None) -> Verification:
+    """Signature first; only what it covers is unpacked (into a temporary folder) and recomputed."""
+    wanted = None if certificate is None else certificate_sha256(certificate)
+    data = path.read_bytes()
+    check = check_pdf(data)
+    if not check.good:
+        step = integrity.pdf_step(data, None, None, shown=path.name)
+        return Verification(str(path), "PDF alone", None, None, False, (step,))
+    attached = attached_files(path)
+    findings = name_findings(attached)
+    if findings:
+        raise InputRefused("the PDF carries file names that are refused", file=path, details=findings)
+    with tempfile.TemporaryDirectory(prefix="runner-verify-") as folder:
+        campaign = Campaign(Path(folder))
+        for name, content in attached.items():
+            target = campaign.root / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
+        steps = _steps(campaign, data, path.name, wanted)
+        identity = note_id(campaign) if campaign.decision.is_file() and campaign.balance.is_file() else None
+    trusted = wanted is not None and steps[0].status == "passed"
+    key = "local test key" if check.local_test else f"certificate of '{check.subject}'"
+    return Verification(str(path), "PDF alone", identity, key, trusted, steps)
+
+
+def certificate_sha256(path: Path) -> str:
+    """Fingerprint of a certificate file (PEM or DER)."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes
+
+    try:
+        data = path.read_bytes()
+        loaded = x509.load_pem_x509_certificate(data) if b"-----BEGIN" in data else x509.load_der_x509_certificate(data)
+    except (OSError, ValueError) as error:
+        raise InputRefused(f"not a readable certificate: {error}", file=path) from None
+    return loaded.fingerprint(hashes.SHA256()).hex()
+
+
+def _steps(campaign: Campaign, data: bytes, shown: str, wanted: str | None) -> tuple[Step, ...]:
+    labels = _labels_missing(campaign)
+
+    def recomputed(name: str, check: Callable[[Campaign], Step]) -> Step:
+        if labels is not None:
+            return Step(name, "not checked", labels)
+        return attempt_step(name, lambda: check(campaign))
+
+    return (
+        attempt_step("PDF signature", lambda: _signature(campaign, data, shown, wanted)),
+        Step("signed list", "not checked", _NO_LIST),
+        attempt_step("frozen protocol", lambda: integrity.check_lock(campaign)),
+        attempt_step("chain of attempts", lambda: integrity.check_chain(campaign)),
+        recomputed("verdicts", recompute.recompute_verdicts),
+        recomputed("decision", recompute.recompute_decision),
+        recomputed("text of the note", recompute.recompute_text),
+    )
+
+
+def _signature(campaign: Campaign, data: bytes, shown: str, wanted: str | None) -> Step:
+    """The signature names the note that its attachments make up, and the expected certificate."""
+    signer = read_signer(campaign)
+    named = wanted or (None if signer is None else signer.pdf_certificate_sha256)
+    return integrity.pdf_step(data, note_id(campaign), named, shown=shown)
+
+
+def _labels_missing(campaign: Campaign) -> str | None:
+    """Why nothing can be judged again, if labels or predictions were too large to be attached."""
+    attempts = AttemptStore(campaign).scan().attempts
+    lost = [
+        attempt.attempt_id
+        for attempt in attempts
+        if attempt.predictions is not None
+        and attempt.status is Status.COMPLETED
+        and not campaign.inside(attempt.predictions.path).is_file()
+    ]
+    if lost:
+        return f"predictions and labels are too large for the PDF ({len(lost)} files): ask for the archive"
+    return None
