@@ -29,7 +29,8 @@ empty :=
 space := $(empty) $(empty)
 PLACE := $(if $(CAMPAIGN),$(subst $(space),\ ,$(CAMPAIGN))/,)
 NOTE := $(PLACE)note/decision-note.pdf
-NOTE_STAMP := $(PLACE)note/.language-$(or $(NOTE_LANG),en)
+# The language of the note that is there, read by make itself (no shell, so no quoting to get wrong).
+NOTE_LANGUAGE = $(findstring lang: $(or $(NOTE_LANG),en),$(file <$(or $(CAMPAIGN),.)/note/decision-note.qmd))
 
 .PHONY: help
 help: ## List the targets
@@ -72,10 +73,8 @@ decide: $(INSTALLED) ## Write balance and decision
 # Folders stand for their files: writing, renaming or deleting one changes its folder's time.
 report: $(NOTE) ## Write and sign the decision note [NOTE_LANG=de]
 $(NOTE): $(wildcard $(addprefix $(PLACE),records/attempts records/exclusions verdicts templates tariffs.csv \
-  protocol/plan.toml protocol/protocol.lock.json)) $(if $(wildcard $(NOTE_STAMP)),,FORCE) | $(INSTALLED)
+  protocol/plan.toml protocol/protocol.lock.json)) $(if $(NOTE_LANGUAGE),,FORCE) | $(INSTALLED)
 	@$(RUNNER) report $${NOTE_LANG:+--language "$$NOTE_LANG"} $(STATUS)
-	@rm -f "$${CAMPAIGN:-.}"/note/.language-* && : > "$${CAMPAIGN:-.}/note/.language-$${NOTE_LANG:-en}"
-	@touch "$${CAMPAIGN:-.}/note/decision-note.pdf"
 FORCE:
 
 verify: $(INSTALLED) ## Check hashes, signatures and chain, and recompute the decision
@@ -85,10 +84,19 @@ archive: $(INSTALLED) ## Keep all evidence in one signed archive: RENTAL=protoco
 	@$(RUNNER) archive $${RENTAL:+--rental "$$RENTAL"} $(STATUS)
 
 ## Beside the chain
-.PHONY: price corpus doctor rehearse demo-model
+.PHONY: price window calculator lab corpus doctor rehearse demo-model
 price: $(INSTALLED) ## Price packages: GPU=rtx-4090 DAYS=7 LOTS=2 [HOURS=96] [ACCEPTED=n]
-	@$(RUNNER) price $${GPU:+--gpu "$$GPU"} $${DAYS:+--days "$$DAYS"} $${HOURS:+--hours "$$HOURS"} $${LOTS:+--lots "$$LOTS"} \
+	@$(RUNNER) price $${GPU:+--gpu "$$GPU"} $${DAYS:+--days "$$DAYS"} $${HOURS:+--window-hours "$$HOURS"} $${LOTS:+--lots "$$LOTS"} \
 	  $${ACCEPTED:+--accepted-results "$$ACCEPTED"} $(STATUS)
+
+window: $(INSTALLED) ## Hours from first start to last collection of the plan, and which packages cover
+	@$(RUNNER) window $(STATUS)
+
+calculator: $(INSTALLED) ## Write note/calculator.html: the prices on one page without network
+	@$(RUNNER) calculator $(STATUS)
+
+lab: $(INSTALLED) ## Everything for working by hand into lab/: instructions, blank sheet, price script
+	@$(RUNNER) lab $(STATUS)
 
 corpus: $(INSTALLED) ## Build a corpus from your own data: FROM=my.csv
 	@$(RUNNER) corpus $${FROM:+--from "$$FROM"} $(STATUS)
@@ -100,7 +108,7 @@ rehearse: $(INSTALLED) ## Try everything for two minutes before paid hours: GPU=
 	@$(RUNNER) rehearse $${GPU:+--gpu "$$GPU"} $(STATUS)
 
 demo-model: $(INSTALLED) ## Make the embedded corpus and model again (minutes)
-	@$(RUNNER) demo $(STATUS)
+	@$(RUNNER) demo-model $(STATUS)
 
 ## Work on the project
 .PHONY: test test-gpu lint bench lock clean

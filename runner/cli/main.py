@@ -23,6 +23,7 @@ from runner.errors import RunnerError
 COMMANDS: dict[str, tuple[str, str, str]] = {
     "note": ("chain", "note", "The whole chain: baseline, freeze, measure, validate, decide, report, verify."),
     "protocol": ("protocol", "protocol", "Start, compare and revise the quality protocol."),
+    "corpus": ("corpus", "corpus", "Build a corpus from your own data: sampled by length, with a data sheet."),
     "demo-model": ("corpus", "demo_model", "Make the embedded synthetic corpus and model again (about three minutes)."),
     "baseline": ("measure", "baseline", "Reference predictions of every corpus, untimed, before the freeze."),
     "freeze": ("protocol", "freeze", "Fix protocol, corpora, baseline and model before times are seen."),
@@ -35,6 +36,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "archive": ("seal", "archive", "Keep note, evidence and rental record in one signed archive."),
     "window": ("pricing", "window", "Elapsed hours of a rental's calendar, and which packages cover."),
     "calculator": ("pricing", "calculator", "Write the price calculator as one page without network."),
+    "lab": ("lab", "lab", "Everything for working by hand, in one folder without texts."),
     "price": ("pricing", "price", "Committed cost of a package; which packages cover a window."),
 }
 
