@@ -1,10 +1,95 @@
-"""`runner demo-model`: the embedded, synthetic corpus and model, made again."""
+"""`runner corpus`: a corpus from the user's own data. `runner demo-model`: the embedded one, made again."""
 
 from __future__ import annotations
 
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
 from runner.cli.output import Output, Session, runner_command, write_line
+from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
 from runner.evidence.canonical import sha256_file
+
+if TYPE_CHECKING:
+    from runner.corpus.build import Built
+    from runner.corpus.source import Source
+    from runner.corpus.strata import Band, TokenCounter
+
+_PATH = click.Path(path_type=Path)
+_BAND = re.compile(r"([^:]+):(\d{1,9})(?:-(\d{1,9})|\+)(?::(\d{1,9}))?")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,119}")
+DEFAULT_BANDS = ("short:1-32:600", "medium:33-128:300", "long:129+:100")
+
+
+@runner_command("corpus")
+@click.option("--from", "source", required=True, type=_PATH, help="your data: a file or a folder")
+@click.option("--name", help="id of the corpus (default: from the file's name)")
+@click.option("--out", type=_PATH, help="folder to write (default: protocol/corpus/NAME)")
+@click.option("--replace", is_flag=True, help="write over a corpus that was built before")
+@click.option("--layout", type=click.Choice(["table", "folders", "lines"]), default="table",
+              help="table; one folder per label; or lines 'LABEL text'")
+@click.option("--kind", type=click.Choice(["csv", "jsonl", "parquet"]), help="if the file's name does not tell")
+@click.option("--id-column", default="id", help="default: id")
+@click.option("--make-ids", is_flag=True, help="the data have no ids: number the documents")
+@click.option("--text-column", "text_columns", multiple=True, help="default: text; several are joined by a blank")
+@click.option("--label-column", default="label", help="default: label")
+@click.option("--group-column", "group_columns", multiple=True, help="column to keep for subgroups")
+@click.option("--header", help="column names, by commas, for a file without a header line")
+@click.option("--delimiter", help="such as ';' or '\\t'")
+@click.option("--no-quotes", is_flag=True, help="quotation marks are ordinary characters")
+@click.option("--encoding", default="utf-8", help="default: utf-8")
+@click.option("--label-names", type=_PATH, help="file with one name per line, line 1 for class 1")
+@click.option("--label-names-from", type=int, default=1, help="number of the class on line 1 (default: 1)")
+@click.option("--label-name", "label_name", multiple=True, metavar="LABEL=NAME", help="name of one label")
+@click.option("--label-until", help="only the label's part before this mark counts, such as ':'")
+@click.option("--skip-label", "skip_labels", multiple=True, help="leave out documents with this label")
+@click.option("--skip-empty", is_flag=True, help="leave out documents without text (they are counted)")
+@click.option("--allow-empty-texts", is_flag=True, help="keep documents without text")
+@click.option("--allow-case-twins", is_flag=True, help="ids may differ by letter case only")
+@click.option("--all", "everything", is_flag=True, help="take every document instead of sampling by length")
+@click.option("--band", "bands", multiple=True, metavar="NAME:FROM-TO:COUNT",
+              help=f"length band in tokens (default: {' '.join(DEFAULT_BANDS)})")
+@click.option("--tokenizer", help="folder or tokenizer.json; 'words' counts words (default: protocol/model)")
+@click.option("--count-special-tokens", is_flag=True, help="lengths include the tokens that the tokenizer adds")
+@click.option("--tuning", default=0, type=click.IntRange(min=0), help="size of a tuning split from the same data")
+@click.option("--tuning-from", type=_PATH, help="or the tuning split as it is, in the same layout")
+@click.option("--seed", default=0, type=click.IntRange(min=0), help="default: 0")
+@click.option("--licence", default="", help="licence of the texts")
+@click.option("--permission", default="", help="why you may use them for this")
+def corpus(session: Session, **options: Any) -> Output:
+    """Build a corpus from your own data: sampled by length, classes kept, seeded, with a data sheet."""
+    from runner.corpus.build import Order, build
+    from runner.corpus.scan import Rules
+
+    campaign = Campaign(session.root)
+    name = options["name"] or _name_from(options["source"])
+    if not _NAME.fullmatch(name):
+        raise InputRefused("not a name for a corpus: use letters, digits, '.', '_' or '-'", column="--name", value=name)
+    out = options["out"] or campaign.protocol_dir / "corpus" / name
+    if options["replace"] and campaign.lock.exists() and out.resolve().is_relative_to(campaign.protocol_dir.resolve()):
+        raise InputRefused(
+            "the protocol is frozen: a corpus below it is not replaced", file=out,
+            next_step="build under another --name and start a new protocol revision",
+        )
+    if options["tuning"] and options["tuning_from"]:
+        raise InputRefused("--tuning and --tuning-from exclude each other")
+    source = _source(options, options["source"], "")
+    other = None
+    if options["tuning_from"] is not None:
+        first, second = _prefixes(options["source"], options["tuning_from"])
+        source = _source(options, options["source"], first)
+        other = _source(options, options["tuning_from"], second)
+    built = build(Order(
+        name=name, out=out, source=source, counter=_counter(options, campaign), bands=_bands(options["bands"]),
+        seed=options["seed"], everything=options["everything"], tuning_wanted=options["tuning"], tuning_source=other,
+        rules=Rules(options["allow_case_twins"], options["allow_empty_texts"], options["skip_empty"]),
+        licence=options["licence"], permission=options["permission"], replace=options["replace"],
+    ))
+    return Output(_report(built, campaign, source), built.facts | {"folder": str(built.folder)})
 
 
 @runner_command("demo-model")
@@ -16,3 +101,125 @@ def demo_model(session: Session) -> Output:
     files = build_demo(campaign, lambda text: write_line(text, error=True))
     sums = {campaign.relative(file): sha256_file(file) for file in files}
     return Output([f"{sha256}  {name}" for name, sha256 in sums.items()], {"files": sums})
+
+
+def _source(options: dict[str, Any], path: Path, prefix: str) -> Source:
+    from runner.corpus.source import Source
+    from runner.corpus.table import CsvStyle
+
+    if not path.exists():
+        raise InputRefused("does not exist", file=path, next_step="check the path")
+    header = options["header"]
+    style = CsvStyle(
+        kind=options["kind"],
+        delimiter=_delimiter(options["delimiter"]),
+        quoted=not options["no_quotes"],
+        header=tuple(header.split(",")) if header else None,
+        encoding=_encoding(options["encoding"]),
+    )
+    return Source(
+        path=path, layout=options["layout"], id_column=None if options["make_ids"] else options["id_column"],
+        text_columns=options["text_columns"] or ("text",), label_column=options["label_column"],
+        group_columns=options["group_columns"], style=style, label_names=_label_names(options),
+        label_until=options["label_until"], skip_labels=frozenset(options["skip_labels"]), id_prefix=prefix,
+    )
+
+
+def _prefixes(final: Path, tuning: Path) -> tuple[str, str]:
+    """What ids made here begin with: the names of the two sources, with their folders where they are alike."""
+    names = tuple(path.name if path.is_dir() else path.stem for path in (final, tuning))
+    if names[0] != names[1]:
+        return names[0], names[1]
+    return f"{final.resolve().parent.name}/{names[0]}", f"{tuning.resolve().parent.name}/{names[1]}"
+
+
+def _name_from(path: Path) -> str:
+    stem = path.resolve().name.split(".")[0]
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", stem).strip("-._") or "corpus"
+
+
+def _delimiter(text: str | None) -> str | None:
+    if text is None:
+        return None
+    mark = {"\\t": "\t", "tab": "\t"}.get(text, text)
+    if len(mark) != 1 or mark in '"\r\n':
+        raise InputRefused("a delimiter is one character", column="--delimiter", value=text)
+    return mark
+
+
+def _encoding(name: str) -> str:
+    try:
+        "a".encode(name)
+    except (LookupError, UnicodeError):
+        raise InputRefused("not a text encoding", column="--encoding", value=name) from None
+    return name.lower()
+
+
+def _label_names(options: dict[str, Any]) -> dict[str, str] | None:
+    from runner.corpus.source import read_label_names
+
+    file = options["label_names"]
+    names = read_label_names(file, options["label_names_from"]) if file else {}
+    for entry in options["label_name"]:
+        label, mark, name = entry.partition("=")
+        if not mark or not name.strip():
+            raise InputRefused("write LABEL=NAME", column="--label-name", value=entry)
+        names[label] = name
+    return names or None
+
+
+def _bands(texts: tuple[str, ...]) -> tuple[Band, ...]:
+    from runner.corpus.strata import Band
+
+    bands = []
+    for text in texts or DEFAULT_BANDS:
+        found = _BAND.fullmatch(text)
+        if found is None:
+            raise InputRefused("write a band as NAME:FROM-TO:COUNT or NAME:FROM+:COUNT", column="--band", value=text)
+        name, least, most, count = found.groups()
+        bands.append(Band(name, int(least), None if most is None else int(most), int(count or 0)))
+    return tuple(bands)
+
+
+def _counter(options: dict[str, Any], campaign: Campaign) -> TokenCounter:
+    from runner.corpus.strata import TokenizerFile, WhitespaceWords
+
+    special = options["count_special_tokens"]
+    if options["tokenizer"] == "words":
+        return WhitespaceWords(special_tokens=special)
+    path = Path(options["tokenizer"]) if options["tokenizer"] else campaign.protocol_dir / "model"
+    return TokenizerFile(path, special_tokens=special)
+
+
+def _report(built: Built, campaign: Campaign, source: Source) -> list[str]:
+    """For people: what came out, and the lines for the protocol."""
+    lines = []
+    for name, split in built.facts["splits"].items():
+        strata = ", ".join(f"{facts['documents']} {stratum}" for stratum, facts in split["strata"].items())
+        lines.append(f"{name}: {split['documents']} documents ({strata}), records {split['records_sha256'][:16]}")
+    lines += [f"note: {note}" for note in built.facts["notes"]]
+    lines.append(f"written: {built.folder}/ (data sheet: README.md)")
+    if not built.facts["licence"] or not built.facts["permission"]:
+        lines.append("not stated: licence or permission (--licence, --permission, or in the protocol)")
+    try:
+        folder = built.folder.resolve().relative_to(campaign.protocol_dir.resolve()).as_posix()
+    except ValueError:
+        folder = built.folder.resolve().as_posix()
+    groups = ", ".join(f'"{column}"' for column in ("stratum", *source.group_columns))
+    lines += [
+        "for protocol/quality-protocol.toml:",
+        "  [[corpus]]",
+        f'  id = "{built.facts["name"]}"',
+        f"  final = {_toml(folder + '/final.csv')}",
+        *([f"  tuning = {_toml(folder + '/tuning.csv')}"] if "tuning" in built.facts["splits"] else []),
+        f"  group_columns = [{groups}]",
+        f"  licence = {_toml(built.facts['licence'])}",
+        f"  permission = {_toml(built.facts['permission'])}",
+        "and name it as a deliverable in protocol/plan.toml",
+    ]
+    return lines
+
+
+def _toml(text: str) -> str:
+    """A TOML basic string: JSON's, but for one control character."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

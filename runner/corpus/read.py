@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
-from runner.corpus.identity import IdentityCheck, code_points, trimmed, twin_key
-from runner.corpus.table import KINDS, Row, iter_rows, iter_table, table_files
+from runner.corpus.findings import Finding, Findings
+from runner.corpus.identity import IdentityCheck, trimmed
+from runner.corpus.remarks import Remarks
+from runner.corpus.table import KINDS, iter_rows, iter_table, table_files
 from runner.errors import InputRefused, show_value
 from runner.evidence.canonical import records_sha256, sha256_file
 
 __all__ = ["Corpus", "Document", "corpus_records", "iter_table", "read_corpus"]
-
-_LISTED = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,28 +39,6 @@ class Corpus:
     records_sha256: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Finding:
-    place: str
-    line: int
-    column: str
-    value: str
-    what: str
-
-    def __str__(self) -> str:
-        return f"{self.place}, {self.what}"
-
-
-@dataclass
-class _Findings:
-    """Everything wrong with a corpus, so that one run shows all of it."""
-
-    items: list[_Finding] = field(default_factory=list)
-
-    def add(self, row: Row, place: str, column: str, value: str | None, what: str) -> None:
-        self.items.append(_Finding(place, row.line, column, value or "", what))
-
-
 def read_corpus(
     path: Path,
     *,
@@ -85,29 +62,30 @@ def read_corpus(
     warnings: list[str] = []
     several = path.is_dir()
     identity = IdentityCheck(allow_case_twins)
-    findings = _Findings()
+    findings, remarks = Findings(), Remarks()
     documents: list[Document] = []
     groups_start = 3 if label_column else 2
     for row in iter_rows(path, columns, note=warnings.append):
         place = f"{row.file.name}:{row.line}" if several else f"line {row.line}"
         identifier, text = row.values[0], row.values[1]
         if identifier is None or not trimmed(identifier):
-            findings.add(row, place, id_column, identifier, f"column {id_column}: the id is empty")
+            findings.add(Finding(place, row.line, id_column, identifier or "", "the id is empty"))
             continue
         identity.add(identifier, place)
+        who = f"id {show_value(identifier)}, "
         label = row.values[2] if label_column else None
         if label_column and (label is None or not label.strip()):
-            findings.add(row, place, label_column, label,
-                         f"id {show_value(identifier)}, column {label_column}: the label is empty")
+            findings.add(Finding(place, row.line, label_column, label or "", "the label is empty", who))
         if text is None or (not text.strip() and not allow_empty_texts):
-            findings.add(row, place, text_column, text, f"id {show_value(identifier)}, column {text_column}: no text")
+            findings.add(Finding(place, row.line, text_column, text or "", "no text", who))
             continue
         groups = tuple(value or "" for value in row.values[groups_start:])
+        remarks.add(place, identifier, text, label)
         documents.append(Document(identifier, text, label, groups, row.line))
-    _refuse(findings, identity, path, id_column)
+    findings.refuse(path, id_column, identity.clashes)
     if not documents:
         raise InputRefused("the corpus holds no document", file=path)
-    warnings.extend(_remarks(documents))
+    warnings.extend(remarks.lines())
     return Corpus(
         path=path,
         documents=tuple(documents),
@@ -141,61 +119,3 @@ def _refuse_float_ids(path: Path, id_column: str) -> None:
             from runner.corpus.parquet import refuse_float_column
 
             refuse_float_column(file, id_column)
-
-
-def _refuse(findings: _Findings, identity: IdentityCheck, path: Path, id_column: str) -> None:
-    clashes = identity.clashes
-    problems = [str(clash) for clash in clashes] + [str(item) for item in findings.items]
-    if not problems:
-        return
-    details = tuple(problems[:_LISTED])
-    if len(problems) > _LISTED:
-        details += (f"and {len(problems) - _LISTED} more",)
-    parts = []
-    if clashes:
-        doubles = sum(clash.by == "nothing" for clash in clashes)
-        twins = len(clashes) - doubles
-        if doubles:
-            parts.append(f"{doubles} duplicate id{'s' * (doubles > 1)}")
-        if twins:
-            parts.append(f"{twins} confusable pair{'s' * (twins > 1)} of ids")
-    for ending, name in (("the id is empty", "empty id"), ("the label is empty", "empty label"), ("no text", "text")):
-        count = sum(item.what.endswith(ending) for item in findings.items)
-        if count:
-            parts.append(f"{count} {name}{'s' * (count > 1)}" + (" without any character to read" * (name == "text")))
-    first = findings.items[0] if findings.items and not clashes else None
-    raise InputRefused(
-        "the corpus was refused: " + ", ".join(parts),
-        file=path,
-        line=first.line if first else None,
-        column=first.column if first else id_column,
-        value=first.value if first else clashes[0].second,
-        details=details,
-        next_step="correct these records; ids are never trimmed, folded or dropped for you",
-    )
-
-
-def _remarks(documents: Sequence[Document]) -> Iterator[str]:
-    """Warnings: kept as given, but worth knowing."""
-    hidden = [item for item in documents if not any(_visible(character) for character in item.text)]
-    for item in hidden[:_LISTED]:
-        points = code_points("".join(sorted(set(item.text)))) or "empty"
-        yield f"line {item.line}, id {show_value(item.id)}: the text has no visible character ({points})"
-    if len(hidden) > _LISTED:
-        yield f"and {len(hidden) - _LISTED} more texts without a visible character"
-    blanks = [item for item in documents if item.id != trimmed(item.id)]
-    if blanks:
-        yield (f"{len(blanks)} ids begin or end with blanks and are kept so, first {show_value(blanks[0].id)} "
-               f"on line {blanks[0].line}")
-    nul = [item for item in documents if "\0" in item.text or "\0" in item.id]
-    if nul:
-        yield f"{len(nul)} documents hold a NUL character, which is kept; first on line {nul[0].line}"
-    spellings: dict[str, set[str]] = {}
-    for label in {item.label for item in documents if item.label is not None}:
-        spellings.setdefault(twin_key(label), set()).add(label)
-    for family in sorted(sorted(names) for names in spellings.values() if len(names) > 1):
-        yield "labels that look alike are kept as different: " + ", ".join(show_value(name) for name in family)
-
-
-def _visible(character: str) -> bool:
-    return unicodedata.category(character)[0] not in "CZ"

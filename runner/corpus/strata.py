@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
-from runner.errors import InputRefused, RunnerError
+from runner.errors import InputRefused
 from runner.evidence.canonical import sha256_file
 
+OUTSIDE_NAME = "outside"
+"""Stratum of documents whose length is in no band (only where nothing is sampled)."""
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 _BATCH = 1024
 
 
@@ -47,6 +51,8 @@ def check_bands(bands: Sequence[Band]) -> None:
         if band.name in names:
             raise InputRefused("two length bands have one name", value=band.name)
         names.add(band.name)
+        if not _NAME.fullmatch(band.name) or band.name == OUTSIDE_NAME:
+            raise InputRefused("not a name for a length band: use letters, digits, '.', '_' or '-'", value=band.name)
         if band.least < 1 or (band.most is not None and band.most < band.least):
             raise InputRefused(f"the limits {band.limits} of a length band are not a range", value=band.name)
         if band.least <= last:
@@ -101,10 +107,10 @@ class TokenizerFile:
 
 
 class WhitespaceWords:
-    """Counts words between blanks, plus a fixed number per text: for data without a tokenizer, and for tests."""
+    """Counts words between blanks, for models without a `tokenizer.json`. Special tokens: two per text."""
 
-    def __init__(self, special_tokens_per_text: int = 0) -> None:
-        self._extra = special_tokens_per_text
+    def __init__(self, *, special_tokens: bool = False) -> None:
+        self._extra = 2 if special_tokens else 0
 
     @property
     def fingerprint(self) -> Mapping[str, str | int | bool]:
@@ -127,15 +133,14 @@ def _batches(texts: Iterable[str]) -> Iterator[list[str]]:
 class TooFewTexts(InputRefused):
     """Some band has fewer texts than wanted (M13): each with its numbers, nothing is filled up."""
 
-    def __init__(self, found: Mapping[str, int], bands: Sequence[Band], *, file: str | Path | None = None) -> None:
+    def __init__(self, found: Mapping[str, int], bands: Sequence[Band], *, file: Path, what: str = "") -> None:
         details = []
         for band in bands:
             have = found.get(band.name, 0)
             text = f"{band.name} ({band.limits} tokens): {have} of {band.wanted}"
             details.append(text + (f", {band.wanted - have} missing" if have < band.wanted else ""))
-        RunnerError.__init__(
-            self,
-            "there are too few texts of some lengths",
+        super().__init__(
+            f"there are too few {what}texts of some lengths",
             file=file,
             details=tuple(details),
             next_step="add texts of the missing lengths, or decide other limits or numbers before measuring",

@@ -41,35 +41,44 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CsvStyle:
-    """How a delimited file is written. `header`: its column names where the file has no header line."""
+    """How a file is written, where its name and header line do not say it.
 
+    `header`: the column names of a file without a header line. `kind`: read it as this, whatever its
+    name. `quoted=False`: quotation marks are ordinary characters.
+    """
+
+    kind: Kind | None = None
     delimiter: str | None = None
     quoted: bool = True
     header: tuple[str, ...] | None = None
     encoding: str = "utf-8"
 
 
-def table_files(path: Path) -> tuple[Path, ...]:
-    """The file itself, or the folder's table files by name; hidden files and other kinds are left out."""
+def plain_files(folder: Path) -> tuple[Path, ...]:
+    """All files below a folder in the order of their relative names; hidden ones are left out."""
+    found = (item for item in folder.rglob("*") if item.is_file())
+    names = {item.relative_to(folder).as_posix(): item for item in found}
+    return tuple(names[name] for name in sorted(names) if not any(part[0] == "." for part in name.split("/")))
+
+
+def table_files(path: Path, kind: Kind | None = None) -> tuple[Path, ...]:
+    """The file itself, or the folder's tables by name; hidden files and other kinds are left out.
+
+    With a `kind`, names need not tell it: every plain file counts.
+    """
     if path.is_dir():
-        files = tuple(
-            sorted(
-                (item for item in path.rglob("*") if item.suffix.lower() in KINDS and item.is_file()
-                 and not any(part.startswith(".") for part in item.relative_to(path).parts)),
-                key=lambda item: item.relative_to(path).as_posix(),
-            )
-        )
+        files = tuple(file for file in plain_files(path) if kind or file.suffix.lower() in KINDS)
         if not files:
             raise InputRefused(
                 "the folder holds no table", file=path, next_step=f"put files ending in {', '.join(KINDS)} there"
             )
-        if len({KINDS[item.suffix.lower()][0] for item in files}) > 1:
+        if not kind and len({KINDS[item.suffix.lower()][0] for item in files}) > 1:
             names = ", ".join(show_value(item.name) for item in files[:5])
             raise InputRefused(f"the folder mixes several kinds of tables: {names}", file=path)
         return files
     if not path.exists():
         raise InputRefused("the file does not exist", file=path, next_step="check the path in the protocol or command")
-    if path.suffix.lower() not in KINDS:
+    if not kind and path.suffix.lower() not in KINDS:
         raise InputRefused(
             "the kind of table cannot be told from the file's name", file=path,
             next_step=f"use a name ending in {', '.join(KINDS)}",
@@ -91,6 +100,7 @@ def iter_rows(
     note: Callable[[str], None] = lambda text: None,
 ) -> Iterator[Row]:
     """Stream the wanted columns; `note` gets each remark, such as an ignored byte-order mark, once."""
+    style = style or CsvStyle()
     said: set[str] = set()
 
     def note_once(text: str) -> None:
@@ -98,11 +108,12 @@ def iter_rows(
             said.add(text)
             note(text)
 
-    for file in table_files(path):
-        kind, delimiter = KINDS[file.suffix.lower()]
+    for file in table_files(path, style.kind):
+        kind, delimiter = KINDS.get(file.suffix.lower(), (None, ","))
+        kind = style.kind or kind
         with _readable(file):
             if kind == "csv":
-                yield from _csv_rows(file, columns, delimiter, style or CsvStyle(), note_once)
+                yield from _csv_rows(file, columns, delimiter or ",", style, note_once)
             elif kind == "jsonl":
                 yield from _jsonl_rows(file, columns, note_once)
             else:

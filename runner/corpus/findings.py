@@ -1,0 +1,76 @@
+"""What is wrong with a corpus, collected so that one run shows all of it, in bounded memory."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from runner.corpus.identity import Clash
+from runner.errors import InputRefused
+
+Kind = Literal["the id is empty", "the label is empty", "no text", "the label has no name"]
+LISTED = 20
+_COUNTED: dict[Kind, tuple[str, str]] = {
+    "the id is empty": ("empty id", "empty ids"),
+    "the label is empty": ("empty label", "empty labels"),
+    "no text": ("document without text", "documents without text"),
+    "the label has no name": ("label without a name", "labels without a name"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One fault: `place` is `line 3` or, in a folder, `part.csv:3`."""
+
+    place: str
+    line: int
+    column: str
+    value: str
+    kind: Kind
+    who: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.place}, {self.who}column {self.column}: {self.kind}"
+
+
+@dataclass
+class Findings:
+    """Faults in the order they were met; the first ones are kept, all are counted."""
+
+    first: list[Finding] = field(default_factory=list)
+    counts: Counter[Kind] = field(default_factory=Counter)
+
+    def add(self, finding: Finding) -> None:
+        self.counts[finding.kind] += 1
+        if len(self.first) < LISTED:
+            self.first.append(finding)
+
+    def refuse(self, path: Path, id_column: str, clashes: Sequence[Clash] = ()) -> None:
+        """Raise if anything was found: ids first, since nothing can be told apart without them."""
+        if not clashes and not self.counts:
+            return
+        details = tuple([*map(str, clashes), *map(str, self.first)][:LISTED])
+        more = len(clashes) + self.counts.total() - len(details)
+        first = self.first[0] if not clashes else None
+        raise InputRefused(
+            "the corpus was refused: " + ", ".join([*_count_clashes(clashes), *self._count()]),
+            file=path,
+            line=first.line if first else None,
+            column=first.column if first else id_column,
+            value=first.value if first else clashes[0].second,
+            details=(*details, f"and {more} more") if more else details,
+            next_step="correct these records; ids are never trimmed, folded or dropped for you",
+        )
+
+    def _count(self) -> list[str]:
+        return [f"{count} {_COUNTED[kind][count > 1]}" for kind, count in self.counts.items()]
+
+
+def _count_clashes(clashes: Sequence[Clash]) -> list[str]:
+    doubles = sum(clash.by == "nothing" for clash in clashes)
+    twins = len(clashes) - doubles
+    found = [f"{doubles} duplicate id" + "s" * (doubles > 1)] if doubles else []
+    return found + ([f"{twins} confusable pair" + "s" * (twins > 1) + " of ids"] if twins else [])
