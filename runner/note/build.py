@@ -1,0 +1,127 @@
+"""From a decided campaign to the note: Markdown, HTML and the unsigned PDF. Same evidence, same bytes."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from runner.evidence.campaign import Campaign
+from runner.evidence.canonical import sha256_bytes
+from runner.evidence.files import write_atomic
+from runner.evidence.signing import SigningKey, known_key
+from runner.note.attachments import Attached, evidence_files
+from runner.note.context import build_context
+from runner.note.evidence import Evidence, read_evidence
+from runner.note.figures import Figure, make_figures
+from runner.note.fonts import covered_characters, font_faces, linked_font_faces, show_uncovered
+from runner.note.format import Formatter
+from runner.note.html import print_page, print_style, screen_page
+from runner.note.i18n import Catalogue, load_catalogue
+from runner.note.markdown import render_markdown
+from runner.note.pdf import render_pdf
+from runner.note.words import Speaker
+from runner.units import parse_utc
+
+TEMPLATE = "decision-note.qmd"
+OWN_TEMPLATES = Path(__file__).resolve().parents[2] / "templates"
+
+
+@dataclass(frozen=True)
+class NoteFiles:
+    """The files of a note. `pdf` is not signed yet; `warnings` are for the person who makes the note."""
+
+    qmd: Path
+    html: Path
+    pdf: Path
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Draft:
+    markdown: str
+    evidence: Evidence
+    catalogue: Catalogue
+    figures: tuple[Figure, ...]
+    warnings: tuple[str, ...]
+
+
+def templates_of(campaign: Campaign) -> Path:
+    """The campaign's own templates, else those of the installation."""
+    return campaign.templates if (campaign.templates / TEMPLATE).exists() else OWN_TEMPLATES
+
+
+def note_markdown(campaign: Campaign, language: str = "en", *, key: SigningKey | None = None) -> str:
+    """`decision-note.qmd` as it must be for this evidence; nothing is written. `key` as in `build_note`."""
+    with _drawn(campaign, language, key) as draft:
+        return draft.markdown
+
+
+def build_note(campaign: Campaign, language: str = "en", *, key: SigningKey | None = None) -> NoteFiles:
+    """Write figures, `decision-note.qmd`, `.html` and the unsigned `.pdf` into the campaign's note folder.
+
+    `key` will sign the note (default: the key that is known now, else a local test key is announced).
+    """
+    folder, templates = campaign.note, templates_of(campaign)
+    with _drawn(campaign, language, key) as draft:
+        figures = {f"figures/{figure.path.name}": figure.path.read_bytes() for figure in draft.figures}
+        html = screen_page(
+            draft.markdown, templates, draft.catalogue, figures, lambda used: font_faces(templates, used)
+        )
+        write_atomic(folder / "decision-note.qmd", draft.markdown.encode("utf-8"))
+        for name, data in figures.items():
+            write_atomic(folder / name, data)
+        pdf, left_out = _pdf(campaign, templates, draft, figures)
+    write_atomic(folder / "decision-note.html", html.encode("utf-8"))
+    write_atomic(folder / "decision-note.pdf", pdf)
+    warnings = draft.warnings
+    if left_out:
+        warnings += (f"{len(left_out)} files with labels and predictions are too large to be attached to the PDF",)
+    return NoteFiles(
+        folder / "decision-note.qmd", folder / "decision-note.html", folder / "decision-note.pdf", warnings
+    )
+
+
+@contextmanager
+def _drawn(campaign: Campaign, language: str, key: SigningKey | None) -> Iterator[_Draft]:
+    """Evidence read, figures drawn in a temporary folder, Markdown filled."""
+    templates = templates_of(campaign)
+    evidence = read_evidence(campaign)
+    catalogue = load_catalogue(templates, language)
+    speaker = Speaker(catalogue, Formatter(language))
+    with tempfile.TemporaryDirectory(prefix="runner-figures-") as temporary:
+        figures = make_figures(evidence, speaker.fmt, catalogue, Path(temporary))
+        shown = {
+            figure.id: {
+                "source": f"figures/{figure.path.name}", "caption": figure.caption, "alternative": figure.description,
+            }
+            for figure in figures
+        }  # fmt: skip
+        context = build_context(evidence, speaker, key or known_key(campaign), shown)
+        text = render_markdown(templates, TEMPLATE, context, catalogue, speaker.fmt.integer)
+        text, uncovered = show_uncovered(text, covered_characters(templates))
+        warnings = [f"not in the note's fonts, shown by number: {', '.join(uncovered)}"] if uncovered else []
+        warnings += [f"not translated into {language}: {message}" for message in sorted(catalogue.missing)]
+        yield _Draft(text, evidence, catalogue, figures, tuple(warnings))
+
+
+def _pdf(
+    campaign: Campaign, templates: Path, draft: _Draft, figures: dict[str, bytes]
+) -> tuple[bytes, tuple[str, ...]]:
+    attachments, left_out = evidence_files(campaign, draft.evidence.lock)
+    faces, files = linked_font_faces(templates)
+    files |= {f"note:{name}": data for name, data in figures.items()}
+    html = print_page(draft.markdown, templates, draft.catalogue, figures)
+    data = render_pdf(
+        html, faces + print_style(templates), files, attachments,
+        dated=parse_utc(draft.evidence.dated_utc), identifier=_identifier(draft, attachments),
+    )  # fmt: skip
+    return data, left_out
+
+
+def _identifier(draft: _Draft, attachments: tuple[Attached, ...]) -> bytes:
+    """Name of the PDF from its content, so that the same note has the same one."""
+    whole = draft.markdown + "".join(file.path + sha256_bytes(file.data) for file in attachments)
+    return sha256_bytes(whole.encode("utf-8"))[:32].encode("ascii")

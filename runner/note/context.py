@@ -1,0 +1,53 @@
+"""One plain context of display strings for the templates. Templates compute nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runner.evidence.signing import SigningKey
+from runner.note.evidence import Evidence
+from runner.note.parts.appendix import checking, fingerprints
+from runner.note.parts.frozen import frozen
+from runner.note.parts.measured import durations, memory, waste
+from runner.note.parts.options import options
+from runner.note.parts.page_one import page_one
+from runner.note.parts.quality import quality
+from runner.note.parts.records import attempts, failures, stacks
+from runner.note.parts.rental import rental
+from runner.note.words import Speaker
+
+
+def build_context(
+    evidence: Evidence, speaker: Speaker, key: SigningKey | None, figures: dict[str, dict[str, str]]
+) -> dict[str, Any]:
+    """Everything that a template may show; docs/templates.md lists it. Leaves are text, true or false, or counts."""
+    question = evidence.protocol.question
+    check = checking(evidence, key, speaker)
+    return {
+        "note": {
+            "language": speaker.catalogue.language,
+            "title": speaker.catalogue.gettext(
+                "Decision note %(name)s, revision %(revision)s", name=question.name, revision=str(question.revision)
+            ),
+            "name": question.name,
+            "revision": str(question.revision),
+            "date": speaker.fmt.date(evidence.dated_utc),
+            "id": check["note_id"],
+            "synthetic": question.synthetic,
+            "mark": speaker.catalogue.gettext("Synthetic data") if question.synthetic else "",
+        },
+        "decision": page_one(evidence, speaker),
+        "protocol": frozen(evidence, speaker),
+        "options": options(evidence, speaker),
+        "durations": durations(evidence, speaker),
+        "quality": quality(evidence, speaker),
+        "memory": memory(evidence, speaker),
+        "waste": waste(evidence, speaker),
+        "rental": rental(evidence, speaker),
+        "failures": failures(evidence, speaker),
+        "attempts": attempts(evidence, speaker),
+        "stacks": stacks(evidence, speaker),
+        "fingerprints": fingerprints(evidence, speaker),
+        "check": check,
+        "figures": figures,
+    }

@@ -1,0 +1,89 @@
+"""Everything the note is made from, read once from the campaign's files. No figure is taken from anywhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from runner.decide.model import Balance, BalanceRow, Decision
+from runner.errors import InputRefused
+from runner.evidence.attempt import Attempt
+from runner.evidence.campaign import Campaign
+from runner.evidence.manifest import Manifest
+from runner.evidence.store import read_attempts
+from runner.evidence.verdict import Verdict
+from runner.pricing.core import Catalogue
+from runner.pricing.tariffs import load_catalogue
+from runner.protocol.read import read_plan, read_protocol
+from runner.protocol.schema import Lock, Plan, Protocol
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Read-only view of a campaign that has been decided. Attempts of other locks are in it too."""
+
+    campaign: Campaign
+    protocol: Protocol
+    plan: Plan
+    lock: Lock
+    catalogue: Catalogue
+    attempts: tuple[Attempt, ...]
+    verdicts: Mapping[str, Verdict]
+    manifests: Mapping[str, Manifest]
+    balance: Balance
+    decision: Decision
+
+    @property
+    def counted_attempts(self) -> tuple[Attempt, ...]:
+        """Attempts under this lock, in schedule order: the others are only listed."""
+        mine = [attempt for attempt in self.attempts if attempt.lock_sha256 == self.lock.lock_sha256]
+        return tuple(sorted(mine, key=lambda a: (a.seed, a.slot.pass_index, a.slot.position, a.started_at_utc)))
+
+    @property
+    def measured_rows(self) -> tuple[BalanceRow, ...]:
+        return tuple(row for row in self.balance.rows if row.measured)
+
+    @property
+    def chosen_row(self) -> BalanceRow | None:
+        return next((row for row in self.balance.rows if row.configuration_id == self.decision.chosen), None)
+
+    @property
+    def dated_utc(self) -> str:
+        """The date of the note: the end of the last attempt, else the freeze. Never the clock."""
+        ends = [attempt.ended_at_utc or attempt.started_at_utc for attempt in self.attempts]
+        return max([*ends, self.lock.frozen_at_utc])
+
+
+def read_evidence(campaign: Campaign) -> Evidence:
+    """Read and check all files; a missing one is refused with the command that makes it."""
+    _need(campaign.lock, "runner freeze")
+    _need(campaign.decision, "runner decide")
+    _need(campaign.balance, "runner decide")
+    evidence = Evidence(
+        campaign=campaign,
+        protocol=read_protocol(campaign.protocol),
+        plan=read_plan(campaign.plan),
+        lock=Lock.load(campaign.lock),
+        catalogue=load_catalogue(campaign.tariffs),
+        attempts=read_attempts(campaign),
+        verdicts={path.stem: Verdict.load(path) for path in _json_files(campaign.verdicts)},
+        manifests={path.stem: Manifest.load(path) for path in _json_files(campaign.manifests)},
+        balance=Balance.load(campaign.balance),
+        decision=Decision.load(campaign.decision),
+    )
+    for name, found in (("balance", evidence.balance.lock_sha256), ("decision", evidence.decision.lock_sha256)):
+        if found != evidence.lock.lock_sha256:
+            raise InputRefused(
+                f"the {name} belongs to another lock", value=found, file=campaign.lock, next_step="runner decide"
+            )
+    return evidence
+
+
+def _need(path: Path, command: str) -> None:
+    if not path.exists():
+        raise InputRefused("this file is needed for the note and is missing", file=path, next_step=command)
+
+
+def _json_files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.glob("*.json") if not path.name.startswith("."))

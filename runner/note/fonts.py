@@ -1,0 +1,107 @@
+"""The note's own fonts: one family, in `templates/fonts/`. No font of the machine is ever used.
+
+A character that the fonts do not have is written as `U+XXXX` where it stands, and a warning lists it.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import io
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from runner.errors import InputRefused
+
+_FEATURES = ("kern", "tnum", "locl", "ccmp", "mark", "mkmk", "case")
+
+
+@dataclass(frozen=True)
+class Face:
+    """A file of `templates/fonts/` and how CSS names it."""
+
+    file: str
+    family: str
+    weight: int = 400
+    style: str = "normal"
+
+
+FACES = (
+    Face("Inter-Regular.ttf", "Note Sans"),
+    Face("Inter-SemiBold.ttf", "Note Sans", 600),
+    Face("Inter-Italic.ttf", "Note Sans", 400, "italic"),
+    Face("JetBrainsMonoNL-Regular.ttf", "Note Mono"),
+)
+
+
+def covered_characters(templates: Path) -> frozenset[int]:
+    """Code points that the upright faces have in common: any of them may have to show an id."""
+    return frozenset.intersection(*(_coverage(templates / "fonts" / face.file) for face in FACES))
+
+
+def show_uncovered(text: str, covered: frozenset[int]) -> tuple[str, tuple[str, ...]]:
+    """The text with every uncovered character as `U+XXXX`, and the list of them."""
+    missing = sorted({c for c in text if ord(c) not in covered and c not in "\n"})
+    table = str.maketrans({character: f"U+{ord(character):04X}" for character in missing})
+    return text.translate(table), tuple(f"U+{ord(character):04X}" for character in missing)
+
+
+def font_faces(templates: Path, used: frozenset[int]) -> str:
+    """`@font-face` rules with the fonts inside, cut down to the characters used (WOFF2)."""
+    return "\n".join(_rule(face, subset_woff2(templates / "fonts" / face.file, used)) for face in FACES)
+
+
+def _rule(face: Face, data: bytes) -> str:
+    source = base64.b64encode(data).decode("ascii")
+    return (
+        f'@font-face{{font-family:"{face.family}";font-weight:{face.weight};font-style:{face.style};'
+        f'font-display:block;src:url("data:font/woff2;base64,{source}") format("woff2")}}'
+    )
+
+
+def linked_font_faces(templates: Path) -> tuple[str, dict[str, bytes]]:
+    """`@font-face` rules that name `note:` addresses, and the whole font files behind them (for the PDF)."""
+    files = {f"note:fonts/{face.file}": _read(templates / "fonts" / face.file) for face in FACES}
+    rules = "\n".join(
+        f'@font-face{{font-family:"{face.family}";font-weight:{face.weight};font-style:{face.style};'
+        f'src:url("note:fonts/{face.file}") format("truetype")}}'
+        for face in FACES
+    )
+    return rules, files
+
+
+def subset_woff2(path: Path, used: frozenset[int]) -> bytes:
+    """The font with these code points only; the same input gives the same bytes."""
+    from fontTools.subset import Options, Subsetter
+
+    font = _load(path)
+    options = Options(layout_features=list(_FEATURES), hinting=False, notdef_outline=True, name_IDs=[0, 1, 2, 13, 14])
+    subsetter = Subsetter(options)
+    subsetter.populate(unicodes=sorted(used))
+    subsetter.subset(font)
+    font.flavor = "woff2"
+    out = io.BytesIO()
+    font.save(out)
+    return out.getvalue()
+
+
+def _load(path: Path) -> Any:
+    from fontTools.ttLib import TTFont, TTLibError
+
+    try:
+        return TTFont(io.BytesIO(_read(path)), recalcTimestamp=False)
+    except TTLibError as error:
+        raise InputRefused(f"not a usable font: {error}", file=path) from None
+
+
+@functools.cache
+def _coverage(path: Path) -> frozenset[int]:
+    return frozenset(_load(path).getBestCmap())
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputRefused(f"a font of the note cannot be read: {error.strerror}", file=path) from None

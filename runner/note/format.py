@@ -1,0 +1,142 @@
+"""The one place where numbers, money, dates and durations meet words, by locale (Babel).
+
+Values come in exact (Decimal, text, integers, UTC text) and go out as display strings, rounded half
+up. Nothing here reads the clock or the locale of the machine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from fractions import Fraction
+from functools import cached_property
+from zoneinfo import ZoneInfo
+
+from babel import Locale, UnknownLocaleError
+from babel.dates import format_date, format_datetime, get_timezone
+from babel.numbers import format_decimal
+
+from runner.errors import InputRefused
+from runner.units import parse_utc, round_half_up
+
+Number = Decimal | int | str
+NO_BREAK = "\u00a0"
+MINUS = "\u2212"
+_FORMATS_OF = {"en": "en_GB"}
+_BINARY_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+_KIBI = 1024
+
+
+def exact(value: Number) -> Decimal:
+    """Decimal of a decimal text, an integer or a Decimal; never of a float."""
+    return value if isinstance(value, Decimal) else Decimal(value)
+
+
+def exact_fraction(text: str, places: int = 12) -> Decimal:
+    """Decimal of an exact fraction such as `886/1000`, half up at `places`; plain decimals pass through."""
+    fraction = Fraction(text)
+    scaled = fraction * 10**places
+    whole = (2 * scaled.numerator + scaled.denominator) // (2 * scaled.denominator)
+    return Decimal(whole).scaleb(-places)
+
+
+@dataclass(frozen=True)
+class Formatter:
+    """Display strings of one language. English uses British dates (30 November 2026)."""
+
+    language: str
+
+    @cached_property
+    def locale(self) -> Locale:
+        try:
+            return Locale.parse(_FORMATS_OF.get(self.language, self.language))
+        except (UnknownLocaleError, ValueError):
+            raise InputRefused("no number and date formats are known for this language", value=self.language) from None
+
+    def decimal(self, value: Number, places: int) -> str:
+        """`1,234.50`: exactly `places` decimals, grouped, a real minus sign."""
+        pattern = "#,##0" + ("." + "0" * places if places else "")
+        rounded = round_half_up(exact(value), places)
+        text: str = format_decimal(abs(rounded), format=pattern, locale=self.locale)
+        return (MINUS if rounded < 0 else "") + text
+
+    def integer(self, value: Number) -> str:
+        return self.decimal(value, 0)
+
+    def plain(self, value: Number) -> str:
+        """All decimals as given: thresholds and limits are shown as they were frozen."""
+        number = exact(value)
+        return self.decimal(number, max(0, -int(number.as_tuple().exponent)))
+
+    def percent(self, share: Number, places: int = 1) -> str:
+        """Share of one as percent: `88.6 %` (`%88,6` in Turkish)."""
+        pattern = str(self.locale.percent_formats[None].pattern)
+        return pattern.replace("#,##0", self.decimal(exact(share) * 100, places)).replace(" ", NO_BREAK)
+
+    def money(self, amount: Number, currency: str) -> str:
+        """`220.00 USD`: two decimals, more only if the price has them; the ISO code is unambiguous."""
+        number = exact(amount)
+        places = max(2, -int(number.normalize().as_tuple().exponent))
+        return f"{self.decimal(number, places)}{NO_BREAK}{currency}"
+
+    def seconds(self, value: Number, places: int = 2) -> str:
+        return f"{self.decimal(value, places)}{NO_BREAK}s"
+
+    def duration(self, value: Number) -> str:
+        """Seconds in the unit people read: `0.51 s`, `75.3 s`, `12 min 05 s`, `6 h 12 min`."""
+        total = exact(value)
+        size = abs(total)
+        if size < 10:
+            return self.seconds(total, 2)
+        if size < 120:
+            return self.seconds(total, 1)
+        sign, whole = (MINUS if total < 0 else ""), int(round_half_up(size, 0))
+        if whole < 3600:
+            return f"{sign}{whole // 60}{NO_BREAK}min {whole % 60:02d}{NO_BREAK}s"
+        minutes = int(round_half_up(size / 60, 0))
+        return f"{sign}{minutes // 60}{NO_BREAK}h {minutes % 60:02d}{NO_BREAK}min"
+
+    def hours(self, seconds: Number) -> str:
+        """Elapsed hours, at most one decimal: `96 h`, `70.5 h`. Boundaries are judged on exact seconds."""
+        hours = exact(seconds) / 3600
+        shown = round_half_up(hours, 1)
+        whole = shown == shown.to_integral_value()
+        return f"{self.decimal(shown, 0 if whole else 1)}{NO_BREAK}h"
+
+    def bytes(self, count: int) -> str:
+        """Binary units with three significant digits: `512 B`, `1.50 GiB`, `23.6 GiB`."""
+        value, unit = Decimal(count), 0
+        while value >= _KIBI and unit < len(_BINARY_UNITS) - 1:
+            value, unit = value / _KIBI, unit + 1
+        places = 0 if unit == 0 or value >= 100 else 1 if value >= 10 else 2
+        return f"{self.decimal(value, places)}{NO_BREAK}{_BINARY_UNITS[unit]}"
+
+    def date(self, utc_or_date: str) -> str:
+        """Calendar day of `2026-09-24` or of a UTC instant, in words: `24 September 2026`."""
+        day = datetime.fromisoformat(utc_or_date[:10])
+        text: str = format_date(day.date(), format="long", locale=self.locale)
+        return text
+
+    def instant(self, utc: str) -> str:
+        """UTC instant to the minute: `30 November 2026, 06:20 UTC`."""
+        return self.local_instant(utc, "UTC")
+
+    def local_instant(self, utc: str, zone: str) -> str:
+        """Instant in a zone, with the zone's name, so that nobody has to guess."""
+        local = parse_utc(utc).astimezone(ZoneInfo(zone))
+        date: str = format_date(local.date(), format="long", locale=self.locale)
+        time: str = format_datetime(local, format="HH:mm", tzinfo=get_timezone(zone), locale=self.locale)
+        return f"{date}, {time}{NO_BREAK}{zone}"
+
+    def calendar_time(self, utc: str, zone: str) -> str:
+        """`Mon 5 Oct, 09:00` in a zone that the table names."""
+        local = parse_utc(utc).astimezone(ZoneInfo(zone))
+        text: str = format_datetime(local, format="EEE d MMM, HH:mm", tzinfo=get_timezone(zone), locale=self.locale)
+        return text
+
+    def short_instant(self, utc: str) -> str:
+        """`30 Nov, 06:20:51` in UTC, for tables whose head names the zone."""
+        local = parse_utc(utc)
+        text: str = format_datetime(local, format="d MMM, HH:mm:ss", locale=self.locale)
+        return text

@@ -1,0 +1,156 @@
+"""Jinja2 into Quarto-style Markdown: values are escaped, undefined ones refused, nothing is computed.
+
+A value of the campaign (an id, a note, an error message) becomes text that Markdown shows literally.
+Only the templates and the catalogues may contain markup.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined, TemplateError, TemplateSyntaxError, UndefinedError
+
+from runner.errors import InputRefused
+from runner.note.i18n import Catalogue, fill
+
+_MARKUP = re.compile(r"([\\`*_{}\[\]<>|~&@$^]|--|\.\.\.)")
+_LINE_START = re.compile(r"^([-+=:#!]|\d+(?=[.)](?:\s|$)))")
+_INCLUDE = re.compile(r"^\{\{< include (\S+) >\}\}[ \t]*$", re.MULTILINE)
+_CONTROL_LINE = re.compile(r"^[ \t]*(\{%-?\s*(?:for|endfor|if|elif|else|endif)\b[^\n{}]*%\})[ \t]*\n", re.MULTILINE)
+_INCLUDE_LEVELS = 5
+
+
+class Markdown(str):
+    """Text that already is Markdown: from a template, a catalogue, or escaped before."""
+
+    __slots__ = ()
+
+
+def visible(text: str) -> str:
+    """Control, format and unassigned characters written as `U+XXXX`; a line end as `\\n`."""
+    out = []
+    for character in text.replace("\r\n", "\n"):
+        if character == "\n":
+            out.append("\\n")
+        elif character == "\t":
+            out.append("\\t")
+        elif unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"):
+            out.append(f"U+{ord(character):04X}")
+        else:
+            out.append(character)
+    return "".join(out)
+
+
+def escape(value: object) -> Markdown:
+    """Markdown that shows this text literally, wherever in a line it stands."""
+    if isinstance(value, Markdown):
+        return value
+    if not isinstance(value, str):
+        raise TypeError(f"a template may only show text, not {type(value).__name__}: {value!r}")
+    text = _MARKUP.sub(lambda found: "".join("\\" + mark for mark in found.group(1)), visible(value))
+    if start := _LINE_START.match(text):
+        first = start.group(1)
+        text = first + "\\" + text[len(first) :] if first.isdigit() else "\\" + text
+    return Markdown(text)
+
+
+def code(value: str) -> Markdown:
+    """An identifier in the fixed-width face. A span, because backslashes mean nothing between backticks."""
+    return Markdown(f"[{escape(value)}]{{.code}}") if value else Markdown("")
+
+
+def shortened(text: str, most: int, note: str) -> str:
+    """The beginning of a long text and a note of its whole length, such as `… (5000 characters)`."""
+    return text if len(text) <= most else f"{text[:most]}… ({note})"
+
+
+def attribute(value: str) -> Markdown:
+    """Text between the double quotes of an attribute."""
+    return Markdown(visible(value).replace("\\", "\\\\").replace('"', '\\"'))
+
+
+def verbatim(value: str) -> Markdown:
+    """A line of a code block, where nothing is markup. A line that would close the block is refused."""
+    text = visible(value)
+    if text.lstrip().startswith(("```", "~~~")):
+        raise InputRefused("a code block cannot show this line", value=value)
+    return Markdown(text)
+
+
+def yaml_text(value: str) -> Markdown:
+    """A string of the front matter, quoted."""
+    return Markdown(json.dumps(visible(value), ensure_ascii=False))
+
+
+def render_markdown(
+    templates: Path, name: str, context: Mapping[str, Any], catalogue: Catalogue, integer: Callable[[int], str] = str
+) -> str:
+    """Fill the template `name`; the result is plain Quarto-style Markdown with one final line feed.
+
+    `integer` formats the counts that templates show. Refuses: a missing file, a syntax error, an undefined variable (M30: also any percentile).
+    """
+    environment = Environment(
+        loader=FunctionLoader(lambda wanted: _CONTROL_LINE.sub(r"\1", _source(templates, wanted))),
+        undefined=StrictUndefined,
+        finalize=escape,
+        extensions=["jinja2.ext.i18n"],
+        keep_trailing_newline=True,
+        comment_start_string="{##",  # {#sec-x} is an attribute of Quarto
+        comment_end_string="##}",
+        autoescape=False,
+    )
+    environment.newstyle_gettext = True  # type: ignore[attr-defined]
+    environment.policies["ext.i18n.trimmed"] = True
+    environment.globals.update(_translators(catalogue, integer))
+    environment.filters.update(code=code, attribute=attribute, verbatim=verbatim, yaml=yaml_text, number=integer)
+    try:
+        text = environment.get_template(name).render(context)
+    except TemplateSyntaxError as error:
+        raise InputRefused(
+            f"the template has a syntax error: {error.message}", file=templates / name, line=error.lineno
+        ) from None
+    except UndefinedError as error:
+        raise InputRefused(
+            f"the template asks for something that the note does not have: {error.message}",
+            file=templates / name,
+            next_step="docs/templates.md lists the values; percentiles are never among them (M30)",
+        ) from None
+    except TemplateError as error:
+        raise InputRefused(f"the template cannot be filled: {error}", file=templates / name) from None
+    return re.sub(r"\n{3,}", "\n\n", text).strip("\n") + "\n"
+
+
+def _translators(catalogue: Catalogue, integer: Callable[[int], str]) -> dict[str, Callable[..., Markdown]]:
+    """`{% trans %}` in templates: the message is Markdown, the values in it are escaped."""
+
+    def gettext(message: str, **values: str) -> Markdown:
+        return _fill(catalogue.template(message), values)
+
+    def ngettext(singular: str, plural: str, num: int, **values: Any) -> Markdown:
+        shown = {name: integer(value) if isinstance(value, int) else value for name, value in values.items()}
+        return _fill(catalogue.plural_template(singular, plural, num), shown)
+
+    return {"gettext": gettext, "ngettext": ngettext, "_": gettext}
+
+
+def _fill(message: str, values: Mapping[str, Any]) -> Markdown:
+    return Markdown(fill(message, {name: escape(value) for name, value in values.items()}))
+
+
+def _source(templates: Path, name: str, level: int = 0) -> str:
+    """A template with its Quarto includes put in, before Jinja sees it."""
+    path = (templates / name).resolve()
+    if not path.is_relative_to(templates.resolve()):
+        raise InputRefused("an include leaves the folder of the templates", file=templates, value=name)
+    if level > _INCLUDE_LEVELS:
+        raise InputRefused("includes are nested too deeply", file=path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputRefused(f"the template cannot be read: {error}", file=path) from None
+    return _INCLUDE.sub(lambda found: _source(templates, found.group(1), level + 1).rstrip("\n"), text)

@@ -1,0 +1,93 @@
+"""The protocol: what was fixed before any time was looked at (M1-M5, M18, M19, M21, M27)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runner.note.evidence import Evidence
+from runner.note.words import NOTHING, Speaker
+
+
+def frozen(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
+    """Thresholds, rules and corpora as rows of (what, value)."""
+    protocol, fmt, t = evidence.protocol, speaker.fmt, speaker.catalogue
+    quality, measurement = protocol.quality, protocol.measurement
+    rows = [
+        (t.gettext("Scenario"), t.gettext("offline: the corpus is processed as a whole")),
+        (t.gettext("Metric"), quality.metric),
+        (t.gettext("Least value"), fmt.plain(quality.threshold)),
+        (t.gettext("Largest drop to the baseline"), fmt.plain(quality.max_drop)),
+        (t.gettext("Least agreement with the baseline"), fmt.plain(quality.min_agreement)),
+        *(
+            (
+                t.gettext("Subgroup %(name)s", name=f"{group.column} = {group.value}"),
+                t.gettext(
+                    "at least %(minimum)s (%(metric)s)",
+                    minimum=fmt.plain(group.minimum),
+                    metric=group.metric or quality.metric,
+                ),
+            )
+            for group in quality.subgroup
+        ),
+        (
+            t.gettext("Passes"),
+            t.gettext(
+                "%(planned)s planned, at least %(least)s accepted, at most %(most)s",
+                planned=str(measurement.passes_planned),
+                least=str(measurement.min_accepted),
+                most=str(measurement.passes_most),
+            ),
+        ),
+        (t.gettext("Order"), t.gettext("rotated, so that no variant is always first")),
+        (t.gettext("Inside the pass"), t.gettext("reading, tokenising, transfer, inference, predictions on the host")),
+        (t.gettext("Process"), t.gettext("a fresh process for every attempt")),
+        (t.gettext("Warm-up"), _warm_up(evidence, speaker)),
+        (t.gettext("Seeds"), ", ".join(str(seed) for seed in measurement.seeds)),
+        (t.gettext("To be reproduced"), _reproduction(evidence, speaker)),
+        (t.gettext("Exclusion rule"), protocol.rules.exclusion),
+        (t.gettext("Separation rule"), t.gettext("gap of the medians larger than the largest range of the two")),
+    ]
+    lock = evidence.lock
+    return {
+        "rows": [{"what": what, "value": speaker.long_text(value)} for what, value in rows],
+        "corpora": [
+            {
+                "id": corpus.id,
+                "documents": fmt.integer(corpus.documents),
+                "use": t.gettext("deliverable") if corpus.id in lock.judgement.deliverables else t.gettext("other"),
+                "seen": t.gettext("corpus seen before") if corpus.seen_before else t.gettext("not seen before"),
+            }
+            for corpus in lock.judgement.corpora
+        ],
+        "seen_before": any(corpus.seen_before for corpus in lock.judgement.corpora),
+        "frozen_at": fmt.instant(lock.frozen_at_utc),
+        "frozen_on": lock.frozen_on,
+        "name": protocol.question.name,
+        "revision": str(protocol.question.revision),
+        "added_later": ", ".join(variant.id for variant in lock.variants if variant.added_later),
+    }
+
+
+def _warm_up(evidence: Evidence, speaker: Speaker) -> str:
+    rule, t = evidence.protocol.warm_up, speaker.catalogue
+    if rule.inputs == "none" or rule.passes == 0:
+        return t.gettext("none")
+    return t.ngettext(
+        "%(count)s pass over the first and the longest documents",
+        "%(count)s passes over the first and the longest documents",
+        rule.passes,
+    )
+
+
+def _reproduction(evidence: Evidence, speaker: Speaker) -> str:
+    rule, t = evidence.protocol.reproduction, speaker.catalogue
+    match rule.goal:
+        case "identical":
+            return t.gettext("identical predictions")
+        case "bounded":
+            most = rule.max_score_difference
+            return t.gettext(
+                "scores within %(most)s of the baseline", most=speaker.fmt.plain(most) if most else NOTHING
+            )
+        case _:
+            return t.gettext("acceptable task quality")

@@ -1,0 +1,100 @@
+"""The options side by side: constraint by constraint, and the balance (M42, M43)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runner.decide.model import BalanceRow
+from runner.note.evidence import Evidence
+from runner.note.words import CONSTRAINT_WORDS, MET_WORDS, NOTHING, Speaker
+
+_CLASSES = {"met": "met", "not met": "not-met", "not assessable": "open", "not applicable": "none"}
+
+
+def options(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
+    """Constraint matrix, the reasons behind every `not met`, the balance, and what was not measured."""
+    rows = evidence.measured_rows
+    return {
+        "heads": [speaker.say(word) for word in CONSTRAINT_WORDS.values()],
+        "matrix": [_matrix_row(row, evidence, speaker) for row in rows],
+        "problems": [
+            {
+                "configuration": row.configuration_id,
+                "constraint": speaker.say(CONSTRAINT_WORDS[constraint.name]),
+                "reason": speaker.sentence(constraint.reason),
+            }
+            for row in rows
+            for constraint in row.constraints
+            if constraint.status in ("not met", "not assessable")
+        ],
+        "balance": [_balance_row(row, speaker) for row in rows],
+        "own_machine": any(row.own_machine for row in rows),
+        "unmeasured": [
+            {"name": item.configuration_id, "reason": speaker.sentence(item.reason)}
+            for item in evidence.decision.unmeasured
+        ],
+        "excluded": [
+            {"name": item.configuration_id, "reason": speaker.sentence(item.reason)}
+            for item in evidence.decision.excluded
+        ],
+    }
+
+
+def _matrix_row(row: BalanceRow, evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
+    found = {constraint.name: constraint.status for constraint in row.constraints}
+    cells = [
+        {"kind": _CLASSES[status], "word": speaker.say(MET_WORDS[status])}
+        for status in (found.get(name, "not applicable") for name in CONSTRAINT_WORDS)  # type: ignore[call-overload]
+    ]
+    chosen = row.configuration_id == evidence.decision.chosen
+    return {"name": row.configuration_id, "cells": cells, "chosen": chosen}
+
+
+def _balance_row(row: BalanceRow, speaker: Speaker) -> dict[str, str]:
+    fmt, t = speaker.fmt, speaker.catalogue
+    medians = [summary.median_seconds for summary in row.summaries]
+    return {
+        "name": row.configuration_id,
+        "settings": speaker.settings(row.settings),
+        "accepted": f"{row.accepted} / {row.attempts}",
+        "failures": str(row.failures),
+        "median": ", ".join(fmt.duration(value) if value else NOTHING for value in medians) or NOTHING,
+        "window": fmt.hours(row.window.window_seconds) if row.window else NOTHING,
+        "package": package_words(row, speaker),
+        "cost": cost_words(row, speaker),
+        "per_corpus": _per_corpus(row, speaker),
+        "admissible": t.gettext("yes") if row.admissible else t.gettext("no"),
+        "note": t.gettext("added later") if row.added_later else "",
+    }
+
+
+def package_words(row: BalanceRow, speaker: Speaker) -> str:
+    """`7 days × 2 lots`, or why there is none."""
+    t = speaker.catalogue
+    if row.package is None:
+        return t.gettext("not applicable") if row.own_machine else t.gettext("none")
+    package = row.package
+    if package.days is None:
+        days = t.gettext("by the hour")
+    else:
+        days = t.ngettext("%(count)s day", "%(count)s days", package.days)
+    return f"{days} × " + t.ngettext("%(count)s lot", "%(count)s lots", package.lots)
+
+
+def cost_words(row: BalanceRow, speaker: Speaker) -> str:
+    """Committed cost, or the word for its absence; never 0."""
+    if row.committed_cost is None:
+        return speaker.catalogue.gettext("not applicable") if row.own_machine else NOTHING
+    cost = speaker.fmt.money(row.committed_cost, row.currency or "")
+    if row.package is not None and row.package.may_be_cheaper:
+        return speaker.catalogue.gettext("%(cost)s, may be cheaper", cost=cost)
+    return cost
+
+
+def _per_corpus(row: BalanceRow, speaker: Speaker) -> str:
+    if row.cost_per_validated_corpus is not None:
+        rounded = speaker.fmt.decimal(row.cost_per_validated_corpus, 2)
+        return f"{rounded}\u00a0{row.currency or ''}".rstrip()
+    if row.own_machine:
+        return speaker.catalogue.gettext("not applicable")
+    return speaker.catalogue.gettext("undefined") if not row.deliverables_accepted else NOTHING

@@ -1,0 +1,179 @@
+"""Page 1: the decision, why, what was excluded, what is uncertain, how to check it again (M44)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from runner.decide.model import BalanceRow, Excluded
+from runner.note.evidence import Evidence
+from runner.note.words import NOTHING, Speaker
+
+_MOST_LISTED = 4
+
+
+def page_one(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
+    """Headline, answer box and the four lists."""
+    decision, row = evidence.decision, evidence.chosen_row
+    return {
+        "question": decision.question,
+        "outcome": decision.outcome,
+        "headline": _headline(evidence, row, speaker),
+        "facts": _facts(evidence, row, speaker),
+        "reasons": [speaker.sentence(reason) for reason in decision.reasons],
+        "rule": speaker.sentence(decision.rule),
+        "no_comparison": decision.no_comparison,
+        "excluded": _capped([_named(item, speaker) for item in decision.excluded]),
+        "unmeasured": _unmeasured(evidence),
+        "uncertain": _capped([speaker.sentence(reason) for reason in decision.uncertain]),
+        "would_help": _capped([speaker.sentence(reason) for reason in decision.would_help]),
+        "warnings": _capped([speaker.sentence(reason) for reason in decision.warnings]),
+        "own_machine": row is not None and row.own_machine,
+    }
+
+
+def _headline(evidence: Evidence, row: BalanceRow | None, speaker: Speaker) -> str:
+    t = speaker.catalogue
+    if row is None:
+        return t.gettext("Undecided: the evidence does not name one configuration")
+    if row.package is None:
+        return t.gettext("%(name)s on the own machine", name=row.configuration_id)
+    package = row.package
+    lots = t.ngettext("%(count)s lot of %(gpu)s", "%(count)s lots of %(gpu)s", package.lots, gpu=package.gpu)
+    price = speaker.fmt.money(package.total, package.currency)
+    if package.days is None:
+        return t.gettext("Rent %(lots)s by the hour for %(price)s", lots=lots, price=price)
+    days = t.ngettext("%(count)s day", "%(count)s days", package.days)
+    return t.gettext("Rent %(lots)s for %(days)s: %(price)s", lots=lots, days=days, price=price)
+
+
+def _facts(evidence: Evidence, row: BalanceRow | None, speaker: Speaker) -> list[dict[str, str]]:
+    """Six cells of the answer box; each has a label, a value and a line below."""
+    t, fmt = speaker.catalogue, speaker.fmt
+    window = row.window if row is not None else None
+    package = row.package if row is not None else None
+    configuration = {
+        "label": t.gettext("Configuration"),
+        "value": row.configuration_id if row else t.gettext("undecided"),
+        "below": speaker.settings(row.settings) if row else _tied(evidence, speaker),
+    }
+    cost = {
+        "label": t.gettext("Committed cost"),
+        "value": _cost(row, speaker),
+        "below": _cost_reason(row, speaker),
+    }
+    return [
+        configuration,
+        cost,
+        {
+            "label": t.gettext("Package"),
+            "value": _package(row, speaker),
+            "below": speaker.sentence(package.reason) if package else _package_reason(row, speaker),
+        },
+        {
+            "label": t.gettext("Access window"),
+            "value": fmt.hours(window.window_seconds) if window else NOTHING,
+            "below": t.gettext(
+                "%(busy)s busy, %(waiting)s waiting",
+                busy=fmt.hours(window.busy_seconds),
+                waiting=fmt.hours(window.waiting_seconds),
+            )
+            if window
+            else _window_reason(row, speaker),
+        },
+        {
+            "label": t.gettext("Deadline"),
+            "value": fmt.local_instant(window.deadline_utc, evidence.plan.zone) if window else _deadline(evidence),
+            "below": t.gettext("%(slack)s to spare", slack=fmt.hours(window.deadline_slack_seconds))
+            if window
+            else NOTHING,
+        },
+        {
+            "label": t.gettext("Covered load"),
+            "value": t.ngettext(
+                "%(count)s document",
+                "%(count)s documents",
+                _documents(evidence),
+                count=fmt.integer(_documents(evidence)),
+            ),
+            "below": ", ".join(evidence.lock.judgement.deliverables),
+        },
+    ]
+
+
+def _documents(evidence: Evidence) -> int:
+    wanted = evidence.lock.judgement.deliverables
+    return sum(corpus.documents for corpus in evidence.lock.judgement.corpora if corpus.id in wanted)
+
+
+def _deadline(evidence: Evidence) -> str:
+    return f"{evidence.plan.deadline} {evidence.plan.zone}"
+
+
+def _tied(evidence: Evidence, speaker: Speaker) -> str:
+    if not evidence.decision.tied:
+        return speaker.catalogue.gettext("no configuration is named")
+    return speaker.catalogue.gettext("between %(names)s", names=", ".join(evidence.decision.tied))
+
+
+def _cost(row: BalanceRow | None, speaker: Speaker) -> str:
+    if row is None:
+        return NOTHING
+    if row.committed_cost is None:
+        return speaker.catalogue.gettext("not applicable") if row.own_machine else NOTHING
+    return speaker.fmt.money(row.committed_cost, row.currency or "")
+
+
+def _cost_reason(row: BalanceRow | None, speaker: Speaker) -> str:
+    if row is None:
+        return speaker.catalogue.gettext("nothing is committed")
+    if row.committed_cost_reason is not None:
+        return speaker.sentence(row.committed_cost_reason)
+    if row.package is None:
+        return NOTHING
+    each = speaker.fmt.money(row.package.price_per_lot, row.package.currency)
+    return speaker.catalogue.gettext("%(price)s per lot, unused time is not refunded", price=each)
+
+
+def _package(row: BalanceRow | None, speaker: Speaker) -> str:
+    t = speaker.catalogue
+    if row is None:
+        return NOTHING
+    if row.package is None:
+        return t.gettext("not applicable") if row.own_machine else NOTHING
+    package = row.package
+    if package.days is None:
+        days = t.gettext("by the hour")
+    else:
+        days = t.ngettext("%(count)s day", "%(count)s days", package.days)
+    lots = t.ngettext("%(count)s lot", "%(count)s lots", package.lots)
+    cards = t.ngettext("%(count)s GPU", "%(count)s GPUs", package.cards)
+    return f"{days}, {lots} ({cards})"
+
+
+def _package_reason(row: BalanceRow | None, speaker: Speaker) -> str:
+    if row is None or row.package_reason is None:
+        return NOTHING
+    return speaker.sentence(row.package_reason)
+
+
+def _window_reason(row: BalanceRow | None, speaker: Speaker) -> str:
+    if row is None or row.window_reason is None:
+        return NOTHING
+    return speaker.sentence(row.window_reason)
+
+
+def _named(item: Excluded, speaker: Speaker) -> dict[str, str]:
+    return {"name": item.configuration_id, "reason": speaker.sentence(item.reason)}
+
+
+def _unmeasured(evidence: Evidence) -> list[str]:
+    """GPUs of which no configuration was measured."""
+    measured = {row.gpu for row in evidence.measured_rows}
+    return sorted({row.gpu for row in evidence.balance.rows if row.gpu not in measured})
+
+
+def _capped(items: Sequence[Any]) -> dict[str, Any]:
+    """The first few for page 1; how many more there are stands in a later section."""
+    more = len(items) - _MOST_LISTED
+    return {"shown": list(items[:_MOST_LISTED]), "all": list(items), "more": max(0, more)}

@@ -1,0 +1,84 @@
+"""Quality of every configuration, whole corpus and subgroups, with interval and limit (M29)."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+from runner.decide.model import BalanceRow
+from runner.evidence.verdict import MetricValue, Verdict
+from runner.note.evidence import Evidence
+from runner.note.format import exact_fraction
+from runner.note.parts.tables import attempts_of
+from runner.note.words import NOTHING, Speaker
+
+_PLACES = 3
+
+
+def quality(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
+    """The lowest value of each configuration over its judged passes: the one that must still be good enough."""
+    rows: list[dict[str, str]] = []
+    methods: set[str] = set()
+    comparisons: list[dict[str, str]] = []
+    for row in evidence.measured_rows:
+        verdicts = _judged(evidence, row)
+        for lowest in _lowest(verdicts):
+            rows.append(_metric_row(row.configuration_id, lowest, len(verdicts), speaker))
+            if lowest.interval_method:
+                methods.add(lowest.interval_method)
+        if verdicts:
+            comparisons.append(_comparison(row.configuration_id, verdicts, evidence, speaker))
+    return {"rows": rows, "methods_text": ", ".join(sorted(methods)) or NOTHING, "comparisons": comparisons}
+
+
+def _judged(evidence: Evidence, row: BalanceRow) -> list[Verdict]:
+    found = (evidence.verdicts.get(attempt.attempt_id) for attempt in attempts_of(evidence, row))
+    judged = [verdict for verdict in found if verdict is not None and verdict.metrics]
+    return [verdict for verdict in judged if verdict.accepted] or judged
+
+
+def _lowest(verdicts: list[Verdict]) -> list[MetricValue]:
+    """Per metric and group, in the order of the verdicts; a value that is not known comes first."""
+    groups: dict[tuple[str, str], list[MetricValue]] = {}
+    for verdict in verdicts:
+        for metric in verdict.metrics:
+            groups.setdefault((metric.metric, metric.group), []).append(metric)
+    return [min(items, key=lambda m: (m.value is not None, Decimal(m.value or 0))) for items in groups.values()]
+
+
+def _metric_row(name: str, metric: MetricValue, passes: int, speaker: Speaker) -> dict[str, str]:
+    fmt, t = speaker.fmt, speaker.catalogue
+    interval = NOTHING
+    if metric.interval_low is not None and metric.interval_high is not None:
+        interval = f"{fmt.decimal(metric.interval_low, _PLACES)} – {fmt.decimal(metric.interval_high, _PLACES)}"
+    verdict = {True: ("met", t.gettext("met")), False: ("not-met", t.gettext("not met"))}.get(
+        metric.met if metric.met is not None else None,  # type: ignore[arg-type]
+        ("none", NOTHING),
+    )
+    return {
+        "name": name,
+        "group": t.gettext("all documents") if metric.group == "all" else metric.group.replace("=", " = ", 1),
+        "metric": metric.metric,
+        "documents": fmt.integer(metric.documents),
+        "value": NOTHING if metric.value is None else fmt.decimal(metric.value, _PLACES),
+        "fraction": metric.fraction or NOTHING,
+        "interval": interval,
+        "minimum": NOTHING if metric.minimum is None else fmt.plain(metric.minimum),
+        "kind": verdict[0],
+        "word": verdict[1],
+        "passes": str(passes),
+    }
+
+
+def _comparison(name: str, verdicts: list[Verdict], evidence: Evidence, speaker: Speaker) -> dict[str, str]:
+    """Drop and agreement against the baseline: the worst of the judged passes."""
+    fmt = speaker.fmt
+    drops = [exact_fraction(v.drop) for v in verdicts if v.drop is not None]
+    agreements = [exact_fraction(v.agreement) for v in verdicts if v.agreement is not None]
+    flips = [v.flips for v in verdicts if v.flips is not None]
+    return {
+        "name": name,
+        "drop": fmt.decimal(max(drops), _PLACES) if drops else NOTHING,
+        "agreement": fmt.percent(min(agreements)) if agreements else NOTHING,
+        "flips": fmt.integer(max(flips)) if flips else NOTHING,
+    }

@@ -1,0 +1,145 @@
+"""All attempts, those that were not accepted, and the stacks they ran on (M9, M12, M22, M23, M31)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runner.evidence.attempt import Attempt, Status
+from runner.evidence.manifest import Manifest
+from runner.note.evidence import Evidence
+from runner.note.parts.tables import capped, configuration_of
+from runner.note.words import NOTHING, Speaker
+
+_NOT_FAILURES = frozenset({Status.UNAVAILABLE, Status.UNSUPPORTED, Status.INTERRUPTED})
+
+
+def failures(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
+    """Every attempt under this lock that gave no accepted pass, with what happened."""
+    left_out = {item.attempt_id for item in evidence.balance.left_out}
+    missed = [attempt for attempt in evidence.counted_attempts if not _accepted(evidence, attempt)]
+    shown, count = capped(missed)
+    return {
+        "rows": [_failure(attempt, evidence, speaker, left_out) for attempt in shown],
+        "count": count,
+        "shown": len(shown),
+        "left_out": [
+            {"id": item.attempt_id, "reason": speaker.sentence(item.reason)} for item in evidence.balance.left_out
+        ],
+    }
+
+
+def attempts(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
+    """The first attempts in schedule order; the whole table is attached."""
+    shown, count = capped(evidence.counted_attempts)
+    return {"rows": [_attempt(attempt, evidence, speaker) for attempt in shown], "count": count, "shown": len(shown)}
+
+
+def _accepted(evidence: Evidence, attempt: Attempt) -> bool:
+    verdict = evidence.verdicts.get(attempt.attempt_id)
+    return verdict is not None and verdict.accepted and attempt.attempt_id not in {
+        item.attempt_id for item in evidence.balance.left_out
+    }
+
+
+def _done(attempt: Attempt, speaker: Speaker) -> str:
+    done = NOTHING if attempt.completed_documents is None else speaker.fmt.integer(attempt.completed_documents)
+    return f"{done} / {speaker.fmt.integer(attempt.expected_documents)}"
+
+
+def _failure(attempt: Attempt, evidence: Evidence, speaker: Speaker, left_out: set[str]) -> dict[str, str]:
+    t = speaker.catalogue
+    verdict = evidence.verdicts.get(attempt.attempt_id)
+    parts = []
+    if attempt.error is not None:
+        parts.append(f"{attempt.error.kind}: {attempt.error.message}")
+    if attempt.status is Status.COMPLETED and verdict is not None:
+        parts += verdict.reasons
+    parts += attempt.notes
+    if attempt.attempt_id in left_out:
+        counts = t.gettext("excluded")
+    else:
+        counts = t.gettext("not counted") if attempt.status in _NOT_FAILURES else t.gettext("failure")
+    return {
+        "id": attempt.attempt_id,
+        "name": configuration_of(evidence, attempt),
+        "status": speaker.status(attempt.status),
+        "documents": _done(attempt, speaker),
+        "why": speaker.long_text("; ".join(parts)) or NOTHING,
+        "counts": counts,
+    }
+
+
+def _attempt(attempt: Attempt, evidence: Evidence, speaker: Speaker) -> dict[str, str]:
+    fmt, t = speaker.fmt, speaker.catalogue
+    verdict = evidence.verdicts.get(attempt.attempt_id)
+    if verdict is None:
+        kind, word = "none", NOTHING
+    elif verdict.accepted:
+        kind, word = "met", t.gettext("accepted")
+    else:
+        kind, word = "not-met", t.gettext("rejected")
+    seconds = attempt.pass_seconds
+    return {
+        "id": attempt.attempt_id,
+        "slot": f"{attempt.slot.pass_index + 1}.{attempt.slot.position + 1}",
+        "name": configuration_of(evidence, attempt),
+        "started": fmt.short_instant(attempt.started_at_utc),
+        "status": speaker.status(attempt.status),
+        "documents": _done(attempt, speaker),
+        "seconds": NOTHING if seconds is None else fmt.decimal(repr(seconds), 3),
+        "kind": kind,
+        "word": word,
+    }
+
+
+# ---- stacks ------------------------------------------------------------------------------------------
+
+
+def stacks(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
+    """What was really there, per manifest that an attempt names; `not known` has its reason in the record."""
+    used = {attempt.manifest_sha256 for attempt in evidence.counted_attempts}
+    manifests = {name: evidence.manifests[name] for name in sorted(evidence.manifests) if name in used}
+    names: dict[str, set[str]] = {}
+    for attempt in evidence.counted_attempts:
+        if attempt.manifest_sha256 is not None:
+            names.setdefault(attempt.manifest_sha256, set()).add(configuration_of(evidence, attempt))
+    return {
+        "manifests": [
+            {
+                "sha": sha,
+                "names": ", ".join(sorted(names.get(sha, ()))),
+                "rows": _manifest_rows(manifest, speaker),
+            }
+            for sha, manifest in manifests.items()
+        ],
+        "different": [speaker.sentence(reason) for reason in evidence.decision.different_stacks],
+    }
+
+
+def _manifest_rows(manifest: Manifest, speaker: Speaker) -> list[dict[str, str]]:
+    t = speaker.catalogue
+    gpus = ", ".join(
+        f"{gpu.name} ({speaker.fmt.bytes(gpu.memory_bytes)})" if gpu.memory_bytes else gpu.name for gpu in manifest.gpus
+    )
+    rows = [(t.gettext("Devices"), gpus or t.gettext("no GPU"))]
+    for title, values in (
+        (t.gettext("Driver"), manifest.driver),
+        (t.gettext("Runtime"), manifest.runtime),
+        (t.gettext("Host"), manifest.host),
+        (t.gettext("Python"), manifest.python),
+        (t.gettext("Code"), manifest.code),
+        (t.gettext("Determinism"), manifest.determinism),
+        (t.gettext("Main packages"), {k: v for k, v in manifest.packages.items() if k in _MAIN_PACKAGES}),
+    ):
+        rows.append((title, _pairs(values, speaker)))
+    if manifest.rocm.verdict != "not applicable":
+        rows.append((t.gettext("ROCm compatibility"), f"{manifest.rocm.verdict}: {manifest.rocm.detail}"))
+    return [{"what": what, "value": speaker.long_text(value, 600)} for what, value in rows]
+
+
+_MAIN_PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "safetensors")
+
+
+def _pairs(values: Any, speaker: Speaker) -> str:
+    unknown = speaker.catalogue.gettext("not known")
+    return ", ".join(f"{key} {unknown if value is None else value}" for key, value in sorted(values.items())) or unknown

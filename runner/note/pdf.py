@@ -1,0 +1,102 @@
+"""HTML to a tagged PDF: PDF/A-3a and PDF/UA-1 together, evidence attached, same bytes every time.
+
+Nothing is fetched: every address that is not in memory is refused.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from runner.errors import RunnerError
+from runner.note.attachments import Attached
+
+_MIME = {".ttf": "font/ttf", ".svg": "image/svg+xml"}
+
+
+class PageRefused(RunnerError):
+    """The page asked for something outside of memory, or could not be laid out: a bug of ours."""
+
+
+def render_pdf(
+    html: str, stylesheet: str, files: Mapping[str, bytes], attachments: Sequence[Attached], *,
+    dated: datetime, identifier: bytes,
+) -> bytes:
+    """PDF bytes. `files` maps `note:` addresses to their content; `dated` stamps document and attachments."""
+    from weasyprint import CSS, HTML, Attachment
+    from weasyprint.text.fonts import FontConfiguration
+
+    refused: list[str] = []
+    fetch = _fetcher(files, refused)
+    fonts = FontConfiguration()
+    attached = [
+        Attachment(
+            string=file.data, name=file.name, description=file.path, created=dated, modified=dated,
+            relationship="Source" if file.path.startswith("note/") else "Data",
+        )
+        for file in attachments
+    ]
+    with _WarningsKept() as log:
+        document = HTML(string=html, base_url="note:page", url_fetcher=fetch)
+        data = document.write_pdf(
+            stylesheets=[CSS(string=stylesheet, font_config=fonts, url_fetcher=fetch, base_url="note:page")],
+            font_config=fonts, pdf_variant="pdf/a-3a", pdf_identifier=identifier, pdf_tags=True,
+            attachments=attached, custom_metadata=False,
+        )  # fmt: skip
+    problems = [*refused, *log.problems]
+    if problems:
+        raise PageRefused("the PDF could not be made as it should be", details=tuple(problems[:10]))
+    return _identify(data)
+
+
+def _fetcher(files: Mapping[str, bytes], refused: list[str]) -> Any:
+    from weasyprint.urls import FatalURLFetchingError, URLFetcher, URLFetcherResponse
+
+    class MemoryOnly(URLFetcher):  # type: ignore[misc]
+        """Answers from memory and refuses the rest, network included."""
+
+        def fetch(self, url: str, headers: Mapping[str, str] | None = None) -> URLFetcherResponse:
+            data = files.get(url)
+            if data is None:
+                refused.append(f"address outside of the note: {url[:120]}")
+                raise FatalURLFetchingError(f"nothing but the note's own files is read: {url[:120]}")
+            suffix = url[url.rfind(".") :]
+            return URLFetcherResponse(url, data, {"Content-Type": _MIME.get(suffix, "application/octet-stream")})
+
+    return MemoryOnly()
+
+
+class _WarningsKept:
+    """WeasyPrint reports through logging; here a warning is a finding, not noise on the terminal."""
+
+    def __init__(self) -> None:
+        self.problems: list[str] = []
+
+    def __enter__(self) -> _WarningsKept:
+        self._logger = logging.getLogger("weasyprint")
+        self._before = (self._logger.handlers[:], self._logger.propagate, self._logger.level)
+        handler = logging.Handler(logging.WARNING)
+        handler.emit = lambda record: self.problems.append(record.getMessage())  # type: ignore[method-assign]
+        self._logger.handlers, self._logger.propagate = [handler], False
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._logger.handlers, self._logger.propagate, level = self._before
+        self._logger.setLevel(level)
+
+
+def _identify(data: bytes) -> bytes:
+    """Say both names in the XMP: PDF/A-3a is there, PDF/UA-1 is added. Deterministic."""
+    import pikepdf
+
+    with pikepdf.open(io.BytesIO(data)) as document:
+        with document.open_metadata(set_pikepdf_as_editor=False, update_docinfo=False) as metadata:
+            metadata["pdfuaid:part"] = "1"
+        document.Root.ViewerPreferences = pikepdf.Dictionary(DisplayDocTitle=True)
+        out = io.BytesIO()
+        document.save(out, static_id=False, deterministic_id=True, fix_metadata_version=False,
+                      object_stream_mode=pikepdf.ObjectStreamMode.disable)  # fmt: skip
+    return out.getvalue()

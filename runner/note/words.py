@@ -1,0 +1,124 @@
+"""What the parts of the note say it with: translated words and formatted values in one hand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+from runner.decide.model import Reason
+from runner.decide.sentences import SENTENCES, shown_seconds
+from runner.evidence.attempt import Settings, Status
+from runner.note.format import Formatter, exact_fraction
+from runner.note.i18n import Catalogue
+from runner.note.markdown import shortened
+from runner.units import hours_minutes_seconds
+
+NOTHING = "–"
+_NOTE_MOST = 400
+
+
+@dataclass(frozen=True)
+class Speaker:
+    """One language: `t.gettext("literal")` for words, `fmt` for values, `sentence` for reasons of the decision."""
+
+    catalogue: Catalogue
+    fmt: Formatter
+
+    def say(self, message: str, **values: str) -> str:
+        """Only for messages that are literals elsewhere (tables of words below)."""
+        return self.catalogue.gettext(message, **values)
+
+    def sentence(self, reason: Reason) -> str:
+        """A reason of the decision, translated by its code; an unknown code keeps its English text."""
+        template = SENTENCES.get(reason.code)
+        if template is None:
+            return reason.text
+        translated = self.catalogue.template(template)
+        return translated.format(**{name: self._value(name, value) for name, value in reason.values.items()})
+
+    def _value(self, name: str, value: str) -> str:
+        match name.rpartition("_")[2]:
+            case "money":
+                amount, _, currency = value.partition(" ")
+                return self.fmt.money(amount, currency)
+            case "seconds":
+                shown = shown_seconds(Decimal(value))
+                return self.fmt.seconds(shown, max(0, -int(shown.as_tuple().exponent)))
+            case "hours":
+                return short_hours(Decimal(value))
+            case "utc":
+                return self.fmt.instant(value)
+            case "count":
+                return self.fmt.integer(value)
+            case _:
+                return self.long_text(value)
+
+    def share(self, fraction: str) -> str:
+        """`886/1000` as `88.6%`."""
+        return self.fmt.percent(exact_fraction(fraction))
+
+    def long_text(self, text: str, most: int = _NOTE_MOST) -> str:
+        """Free text of a record, shortened by rule; the whole is in the records."""
+        whole = self.catalogue.gettext("%(count)s characters", count=str(len(text)))
+        return shortened(text, most, whole)
+
+    def status(self, status: Status) -> str:
+        return self.say(STATUS_WORDS[status])
+
+    def settings(self, settings: Settings) -> str:
+        """What differs from plain settings, in words: `batch size 4, bf16, sorted by length`."""
+        t = self.catalogue
+        parts = [t.gettext("batch size %(size)s", size=str(settings.batch_size))]
+        parts += [str(value) for value in (settings.precision,) if value]
+        plain = {"quantization": "none", "compile": "none", "grouping": "none", "padding_side": "right"}
+        found = settings.as_json()
+        parts += [f"{name} {found[name]}" for name, usual in plain.items() if found[name] not in (usual, None)]
+        parts += [f"{name} {found[name]}" for name in ("attention", "padding") if found[name] is not None]
+        if settings.max_length is not None:
+            parts.append(t.gettext("at most %(count)s tokens", count=self.fmt.integer(settings.max_length)))
+        if settings.devices not in (None, 0, 1):
+            parts.append(t.gettext("%(count)s cards", count=str(settings.devices)))
+        parts += [f"{name} {value}" for name, value in sorted(settings.extra.items())]
+        return ", ".join(parts)
+
+
+def short_hours(seconds: Decimal) -> str:
+    """Elapsed hours exactly, as short as that allows: `96`, `70:30`, `72:00:01`."""
+    text = hours_minutes_seconds(seconds)
+    return text.removesuffix(":00").removesuffix(":00") if text.endswith(":00") else text
+
+
+def N_(message: str) -> str:
+    """Marks a literal for the catalogues where it is translated later."""
+    return message
+
+
+STATUS_WORDS = {
+    Status.STARTED: N_("started, end unknown"),
+    Status.COMPLETED: N_("completed"),
+    Status.FAILED: N_("failed"),
+    Status.OUT_OF_MEMORY: N_("out of memory"),
+    Status.KILLED: N_("killed"),
+    Status.TIMED_OUT: N_("timed out"),
+    Status.INTERRUPTED: N_("interrupted"),
+    Status.LOST: N_("lost"),
+    Status.UNAVAILABLE: N_("device unavailable"),
+    Status.UNSUPPORTED: N_("unsupported"),
+}
+CONSTRAINT_WORDS = {
+    "quality": N_("Quality"),
+    "completeness": N_("Complete"),
+    "enough passes": N_("Passes"),
+    "memory": N_("Memory"),
+    "settings": N_("Settings"),
+    "window": N_("Window"),
+    "deadline": N_("Deadline"),
+    "price": N_("Price"),
+    "availability": N_("Lots"),
+}
+MET_WORDS = {
+    "met": N_("met"),
+    "not met": N_("not met"),
+    "not assessable": N_("open"),
+    "not applicable": NOTHING,
+}
