@@ -56,14 +56,14 @@ def _text(cell: Cell, for_people: bool) -> str:
 _PHASES = (PhaseName.DOWNLOAD, PhaseName.PROCESS_START, PhaseName.IMPORTS, PhaseName.LOAD, PhaseName.COMPILE,
            PhaseName.WARM_UP, PhaseName.EVALUATION, PhaseName.WRITING)  # fmt: skip
 ATTEMPT_COLUMNS = (
-    "attempt_id", "machine_id", "chain_index", "protocol_name", "protocol_revision", "lock_sha256", "gpu_declared",
-    "devices_found", "variant_id", "series", "added_later", "corpus_id", "seed", "pass_index", "position", "retry_of",
-    "status", "counts_as", "error_kind", "error_message", "started_at_utc", "ended_at_utc",
-    "pass_seconds", "pass_seconds_reason", *(f"{phase.value}_seconds" for phase in _PHASES), "expected_ids", "observed_ids",
-    "ids_match", "corpus_accepted", "verdict_reasons", "completed_documents", "real_tokens", "computed_tokens",
-    "truncated_documents", "cut_tokens", "tokens_reason", "memory_peaks", "memory_reason", "device_shared",
-    "recompilations", "requested", "effective", "effective_reason", "predictions_path", "predictions_sha256",
-    "manifest_sha256", "notes",
+    "attempt_id", "machine_id", "chain_index", "protocol_name", "protocol_revision", "lock_sha256",
+    "gpu_declared", "devices_found", "variant_id", "series", "added_later", "corpus_id", "seed", "pass_index",
+    "position", "retry_of", "status", "counts_as", "error_kind", "error_message", "started_at_utc",
+    "ended_at_utc", "pass_seconds", "pass_seconds_reason", *(f"{phase.value}_seconds" for phase in _PHASES),
+    "expected_ids", "observed_ids", "ids_match", "corpus_accepted", "verdict_reasons", "completed_documents",
+    "real_tokens", "computed_tokens", "truncated_documents", "cut_tokens", "tokens_reason", "memory_peaks",
+    "memory_reason", "device_shared", "recompilations", "requested", "effective", "effective_reason",
+    "predictions_path", "predictions_sha256", "manifest_sha256", "notes",
 )  # fmt: skip
 
 

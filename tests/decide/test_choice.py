@@ -77,7 +77,9 @@ def test_m11_a_device_that_was_not_there_is_not_measured() -> None:
 
 def test_m36_lots_follow_the_devices_and_cards_are_not_multiplied_again() -> None:
     """M36, rule 9: 3 devices of 2 per lot are 2 lots."""
-    world = World(prices=tariffs("A 3 900.00 cards=2"), settings={"b1": Settings(batch_size=1, max_length=512, devices=3)})
+    world = World(
+        prices=tariffs("A 3 900.00 cards=2"), settings={"b1": Settings(batch_size=1, max_length=512, devices=3)}
+    )
     world.passes("A", "b1", 10, 11, 12)
     package = world.row("A.b1").package
     assert package is not None
@@ -85,7 +87,9 @@ def test_m36_lots_follow_the_devices_and_cards_are_not_multiplied_again() -> Non
 
 
 def test_rule_9_too_few_lots_are_not_admissible() -> None:
-    world = World(prices=tariffs("A 3 300.00 lots=1"), settings={"b1": Settings(batch_size=1, max_length=512, devices=2)})
+    world = World(
+        prices=tariffs("A 3 300.00 lots=1"), settings={"b1": Settings(batch_size=1, max_length=512, devices=2)}
+    )
     world.passes("A", "b1", 10, 11, 12)
     assert world.row("A.b1").first_failed == "availability"
     planned = World(prices=tariffs("A 3 300.00"), lots=1, settings=world.settings)
@@ -242,8 +246,13 @@ def test_ti_07_all_passes_failed() -> None:
     world = World(prices=tariffs("A 3 300.00", "B 3 280.00"))
     kinds = {"oom": Status.OUT_OF_MEMORY, "killed": Status.KILLED, "aborted": Status.FAILED}
     for record in _lines(CASES / "TI-07" / "records.jsonl"):
-        world.add(str(record["config"]), "b1", None, status=kinds[str(record["status"])],
-                  completed=int(str(record["completed"])))
+        world.add(
+            str(record["config"]),
+            "b1",
+            None,
+            status=kinds[str(record["status"])],
+            completed=int(str(record["completed"])),
+        )
     decision = world.decision()
     assert (decision.outcome, decision.chosen) == ("undecided", None)
     assert _text(decision).startswith("No accepted pass.")
@@ -256,8 +265,10 @@ def test_ti_07_all_passes_failed() -> None:
     assert "killed" in notes[1] and "12 of 100 documents" in notes[1]
     assert world.row("A.b1").first_failed == "completeness"
     assert [c.name for c in world.row("A.b1").constraints if c.status == "not met"] == [
-        "completeness", "enough passes", "memory",
-    ]  # fmt: skip
+        "completeness",
+        "enough passes",
+        "memory",
+    ]
 
 
 def test_nothing_measured_is_undecided() -> None:
@@ -367,7 +378,8 @@ def test_rule_11_own_machine_is_never_ranked_against_rentals() -> None:
 
 def test_rule_13_expenses_do_not_rank_but_a_flip_is_said() -> None:
     world = World(
-        prices=tariffs("A 3 300.00"), variants=("b1", "b4"),
+        prices=tariffs("A 3 300.00"),
+        variants=("b1", "b4"),
         expenses=[Expense(name="licence", amount="50.00", currency="EUR", reason="per setting", configuration="b1")],
     )
     world.passes("A", "b1", 10, 11, 12)
@@ -404,7 +416,8 @@ def test_mo_17_different_truncation_is_not_compared() -> None:
     lines = _lines(CASES / "MO-17" / "records.jsonl")
     lengths = {f"b{place + 1}": line for place, line in enumerate(lines)}
     world = World(
-        prices=tariffs("A 3 300.00"), variants=tuple(lengths),
+        prices=tariffs("A 3 300.00"),
+        variants=tuple(lengths),
         settings={name: Settings(max_length=int(str(line["max_length"]))) for name, line in lengths.items()},
     )
     for name, line in lengths.items():

@@ -31,7 +31,8 @@ from runner.protocol.schema import (
 
 NONE = "0" * 64
 TARIFF_HEADER = (
-    "gpu,device_pattern,cards_per_lot,memory_gib_per_card,days,price_per_lot,currency,catalogue_date,source,lots_available"
+    "gpu,device_pattern,cards_per_lot,memory_gib_per_card,days,price_per_lot,currency,catalogue_date,source,"
+    "lots_available"
 )
 
 
@@ -76,7 +77,9 @@ class World:
             model=Model(source="model"),
             quality=Quality(metric="accuracy", threshold="0.80", max_drop="0.02", min_agreement="0.95"),
             measurement=Measurement(
-                passes_planned=self.planned, min_accepted=self.min_accepted, passes_most=self.passes_most,
+                passes_planned=self.planned,
+                min_accepted=self.min_accepted,
+                passes_most=self.passes_most,
                 seeds=self.seeds,
             ),
         )
@@ -86,18 +89,31 @@ class World:
             protocol_sha256=NONE,
             corpora=tuple(
                 LockedCorpus(
-                    id=corpus, documents=self.documents, final=(), records_sha256=NONE, ids_sha256=NONE, labels_sha256=NONE
+                    id=corpus,
+                    documents=self.documents,
+                    final=(),
+                    records_sha256=NONE,
+                    ids_sha256=NONE,
+                    labels_sha256=NONE,
                 )
                 for corpus in self.corpora
             ),
-            model_files=(), model_revision=None, label_table=("neg", "pos"), max_length=512,
-            deliverables=tuple(self.corpora), deadline=self.deadline,
+            model_files=(),
+            model_revision=None,
+            label_table=("neg", "pos"),
+            max_length=512,
+            deliverables=tuple(self.corpora),
+            deadline=self.deadline,
         )
         self.lock = Lock(
-            judgement=judgement, nonce="1" * 64, frozen_at_utc="2026-10-01T00:00:00Z", frozen_on="m-test",
+            judgement=judgement,
+            nonce="1" * 64,
+            frozen_at_utc="2026-10-01T00:00:00Z",
+            frozen_on="m-test",
             variants=tuple(
                 LockedVariant(
-                    id=name, series="batch",
+                    id=name,
+                    series="batch",
                     settings=self.settings.get(name, Settings(batch_size=int(name[1:]), max_length=512)),
                 )
                 for name in self.variants
@@ -107,17 +123,32 @@ class World:
     @property
     def plan(self) -> Plan:
         measure = tuple(
-            Task(id=f"measure-{corpus}", title="Measure", kind="measurement", after=("prepare",), corpus=corpus,
-                 duration=self.planned_hours, delivery=True)
+            Task(
+                id=f"measure-{corpus}",
+                title="Measure",
+                kind="measurement",
+                after=("prepare",),
+                corpus=corpus,
+                duration=self.planned_hours,
+                delivery=True,
+            )
             for corpus in self.corpora
         )
         return Plan(
-            zone="Europe/Berlin", deadline=self.deadline, deliverables=tuple(self.corpora), lots=self.lots,
+            zone="Europe/Berlin",
+            deadline=self.deadline,
+            deliverables=tuple(self.corpora),
+            lots=self.lots,
             task=(
                 Task(id="prepare", title="Prepare", kind="preparation", start="2026-12-01T09:00", duration="1:00:00"),
                 *measure,
-                Task(id="collect", title="Collect", kind="collection", duration="1:00:00",
-                     after=tuple(task.id for task in measure)),
+                Task(
+                    id="collect",
+                    title="Collect",
+                    kind="collection",
+                    duration="1:00:00",
+                    after=tuple(task.id for task in measure),
+                ),
             ),
             expense=tuple(self.expenses),
             **self.extra,
@@ -127,10 +158,19 @@ class World:
         """Name of a manifest whose stack differs with `stack`."""
         name = (stack.encode().hex() + gpu.encode().hex() + NONE)[:64]
         self.manifests[name] = Manifest(
-            machine_id="m-test", collected_at_utc="2026-12-01T09:00:00Z",
-            gpus=(Gpu(index=0, name=gpu, memory_bytes=24 << 30, uuid_sha256=None),), driver={"version": stack}, runtime={},
-            host={"cpu": "test cpu", "os": "test os"}, packages={"torch": "2.13.0"}, python={"version": "3.11"}, code={},
-            environment={}, determinism={}, model={}, tokenizer={},
+            machine_id="m-test",
+            collected_at_utc="2026-12-01T09:00:00Z",
+            gpus=(Gpu(index=0, name=gpu, memory_bytes=24 << 30, uuid_sha256=None),),
+            driver={"version": stack},
+            runtime={},
+            host={"cpu": "test cpu", "os": "test os"},
+            packages={"torch": "2.13.0"},
+            python={"version": "3.11"},
+            code={},
+            environment={},
+            determinism={},
+            model={},
+            tokenizer={},
             rocm=Compatibility(verdict="not applicable", table_date=None, source=None, detail="no ROCm"),
         )
         return name
@@ -156,39 +196,86 @@ class World:
         done = status is Status.COMPLETED
         found = next((v for v in self.lock.variants if v.id == variant), None)
         attempt = Attempt(
-            attempt_id=f"a{number:04d}", chain=ChainLink(machine_id="m-test", index=number, previous_sha256=None),
-            protocol_name="small", protocol_revision=1, lock_sha256=self.lock.lock_sha256, nonce=self.lock.nonce,
-            gpu_declared=gpu, devices_found=(f"{gpu} card",), variant_id=variant, series="batch",
-            corpus_id=corpus or self.corpora[0], seed=seed, slot=Slot(pass_index=number, position=0), status=status,
+            attempt_id=f"a{number:04d}",
+            chain=ChainLink(machine_id="m-test", index=number, previous_sha256=None),
+            protocol_name="small",
+            protocol_revision=1,
+            lock_sha256=self.lock.lock_sha256,
+            nonce=self.lock.nonce,
+            gpu_declared=gpu,
+            devices_found=(f"{gpu} card",),
+            variant_id=variant,
+            series="batch",
+            corpus_id=corpus or self.corpora[0],
+            seed=seed,
+            slot=Slot(pass_index=number, position=0),
+            status=status,
             error=None if done else ErrorInfo(kind=status.value, message=f"ended: {status.value}"),
-            started_at_utc=f"2026-12-01T09:{number // 60:02d}:{number % 60:02d}Z", ended_at_utc=None,
-            pass_seconds=None if seconds is None else float(seconds), expected_documents=self.documents,
+            started_at_utc=f"2026-12-01T09:{number // 60:02d}:{number % 60:02d}Z",
+            ended_at_utc=None,
+            pass_seconds=None if seconds is None else float(seconds),
+            expected_documents=self.documents,
             completed_documents=self.documents if completed is None and done else completed,
-            tokens=TokenCounts(real_tokens=1000, computed_tokens=1500, truncated_documents=truncated, cut_tokens=truncated)
-            if done else None,
-            memory=(MemoryPeak(device="cuda:0", counter="max_memory_allocated", scope="tensors", bytes=1 << 30,
-                               at_seconds=1.0),) if done else (),
-            requested=found.settings if found else Settings(), device_shared=False,
+            tokens=self._tokens(variant, truncated) if done else None,
+            memory=(self._peak(),) if done else (),
+            requested=found.settings if found else Settings(),
+            device_shared=False,
             manifest_sha256=None if stack is None else self.manifest(stack, f"{gpu} card"),
             **changes,
-        )  # fmt: skip
+        )
         self.attempts.append(attempt)
         self.verdicts.append(self._verdict(attempt, accepted and done, failing if done else "status"))
         return attempt
 
+    def _tokens(self, variant: str, truncated: int) -> TokenCounts:
+        """Larger batches compute more padding."""
+        batch = int(variant[1:]) if variant[1:].isdigit() else 1
+        return TokenCounts(
+            real_tokens=1000, computed_tokens=1000 + 500 * batch, truncated_documents=truncated, cut_tokens=truncated
+        )
+
+    def _peak(self) -> MemoryPeak:
+        return MemoryPeak(
+            device="cuda:0",
+            counter="max_memory_allocated",
+            scope="tensors",
+            bytes=1 << 30,
+            at_seconds=1.0,
+            capacity_bytes=24 << 30,
+        )
+
     def _verdict(self, attempt: Attempt, accepted: bool, failing: str) -> Verdict:
         checks = tuple(
-            Check(name=name, status="failed" if name == failing and not accepted else "passed", found=None, limit=None,
-                  reason=f"{name} looked at")
+            Check(
+                name=name,
+                status="failed" if name == failing and not accepted else "passed",
+                found=None,
+                limit=None,
+                reason=f"{name} looked at",
+            )
             for name in ("status", "lock", "coverage", "settings", "same work", "ids", "metric", "agreement")
         )
         metric = MetricValue(
-            metric="accuracy", group="all", documents=self.documents, fraction=f"90/{self.documents}", value="0.9",
-            minimum="0.80", met=True, interval_low="0.85", interval_high="0.94", interval_method="Wilson 95 %",
+            metric="accuracy",
+            group="all",
+            documents=self.documents,
+            fraction=f"90/{self.documents}",
+            value="0.9",
+            minimum="0.80",
+            met=True,
+            interval_low="0.85",
+            interval_high="0.94",
+            interval_method="Wilson 95 %",
         )
         return Verdict(
-            attempt_id=attempt.attempt_id, lock_sha256=attempt.lock_sha256, predictions_sha256=None, accepted=accepted,
-            reasons=() if accepted else (f"{failing}: not met",), checks=checks, ids=None, metrics=(metric,),
+            attempt_id=attempt.attempt_id,
+            lock_sha256=attempt.lock_sha256,
+            predictions_sha256=None,
+            accepted=accepted,
+            reasons=() if accepted else (f"{failing}: not met",),
+            checks=checks,
+            ids=None,
+            metrics=(metric,),
         )
 
     def passes(self, gpu: str, variant: str, *seconds: str | float, **options: Any) -> None:

@@ -1,0 +1,29 @@
+"""All figures of the note, drawn from its evidence (no figure computes a result of its own)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from runner.note.evidence import Evidence
+from runner.note.figures.calendar import calendar
+from runner.note.figures.canvas import Drawing, Figure, save
+from runner.note.figures.cost_time import cost_time
+from runner.note.figures.durations import durations
+from runner.note.figures.memory import memory
+from runner.note.figures.padding import padding
+from runner.note.figures.quality import quality
+from runner.note.figures.style import Pen, style
+from runner.note.format import Formatter
+from runner.note.i18n import Catalogue
+
+__all__ = ["Figure", "make_figures"]
+
+_DRAWINGS = (durations, quality, memory, padding, calendar, cost_time)
+
+
+def make_figures(evidence: Evidence, fmt: Formatter, catalogue: Catalogue, folder: Path) -> tuple[Figure, ...]:
+    """Draw every figure as SVG into `folder`. Same evidence and language, same bytes."""
+    pen = Pen(evidence, fmt, catalogue)
+    with style(pen.fonts):
+        drawings: list[Drawing] = [draw(pen) for draw in _DRAWINGS]
+        return tuple(save(drawing, folder) for drawing in drawings)

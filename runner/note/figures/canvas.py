@@ -1,0 +1,66 @@
+"""A drawing with its words, and how it becomes an SVG file that is the same everywhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import matplotlib as mpl
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure as Canvas
+
+WIDTH_INCHES = 6.7
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """Canvas with what a reader gets who cannot see it (`description`) and what to read from it (`caption`)."""
+
+    id: str
+    canvas: Canvas
+    title: str
+    description: str
+    caption: str
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of the note. `id` such as `fig-durations`; `description` is the alternative text."""
+
+    id: str
+    path: Path
+    title: str
+    description: str
+    caption: str
+
+
+def blank(height_inches: float) -> Canvas:
+    """Empty canvas of the text width."""
+    canvas = Canvas(figsize=(WIDTH_INCHES, height_inches), layout="constrained")
+    FigureCanvasSVG(canvas)
+    return canvas
+
+
+def without_data(message: str) -> Canvas:
+    """A figure that says that there is nothing to show; it is never an empty frame."""
+    canvas = blank(0.7)
+    canvas.text(0.5, 0.5, message, ha="center", va="center", color="#4a5560", fontsize=9)
+    return canvas
+
+
+def save(drawing: Drawing, folder: Path) -> Figure:
+    """Write `<folder>/<name>.svg`: own salt for its ids, no date, no program version."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{drawing.id.removeprefix('fig-')}.svg"
+    with mpl.rc_context({"svg.hashsalt": drawing.id}):
+        drawing.canvas.savefig(
+            path,
+            format="svg",
+            metadata={
+                "Date": None,
+                "Creator": None,
+                "Title": drawing.title,
+                "Description": drawing.description,
+            },
+        )
+    return Figure(drawing.id, path, drawing.title, drawing.description, drawing.caption)

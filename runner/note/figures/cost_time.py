@@ -1,0 +1,139 @@
+"""Committed cost against the time of delivery, with the deadline (M43)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from runner.decide.model import BalanceRow, WindowFacts
+from runner.note.figures.canvas import Drawing, blank, without_data
+from runner.note.figures.style import BLUE, FAINT, INK, ORANGE, QUIET, RED, WHITE, Pen, value_axis
+from runner.units import parse_utc
+
+_HEIGHT_INCHES = 2.7
+_MOST_NAMES = 4
+
+
+def cost_time(pen: Pen) -> Drawing:
+    """One mark per priced, measured configuration: left is earlier, lower is cheaper."""
+    t = pen.t
+    title = t.gettext("Committed cost and time of delivery")
+    rows = [row for row in pen.evidence.measured_rows if row.committed_cost is not None and row.window is not None]
+    if not rows:
+        message = t.gettext("No priced configuration was measured: there is no cost to compare.")
+        return Drawing("fig-cost-time", without_data(message), title, message, message)
+    canvas = blank(_HEIGHT_INCHES)
+    axes = canvas.subplots()
+    for place, same in sorted(_places(rows).items()):
+        _mark(axes, place, same, pen)
+        _label(axes, place, same, pen)
+    _limits(axes, pen, rows)
+    caption = t.gettext(
+        "Lower is cheaper, left is earlier. Crosses are not admissible, whatever they cost; the filled mark is the "
+        "chosen one."
+    )
+    return Drawing("fig-cost-time", canvas, title, _description(pen, rows), caption)
+
+
+def _hours(row: BalanceRow) -> float:
+    """Hours from the start of the window to the end of the delivery."""
+    assert row.window is not None
+    return _since_start(row.window, row.window.delivered_at_utc)
+
+
+def _since_start(window: WindowFacts, utc: str) -> float:
+    return (parse_utc(utc) - parse_utc(window.starts_at_utc)).total_seconds() / 3600
+
+
+def _cost(row: BalanceRow) -> float:
+    return float(Decimal(row.committed_cost or "0"))
+
+
+def _places(rows: Sequence[BalanceRow]) -> dict[tuple[float, float], list[BalanceRow]]:
+    """Rows by (hours, cost): configurations at the same place share mark and label."""
+    places: dict[tuple[float, float], list[BalanceRow]] = {}
+    for row in rows:
+        places.setdefault((round(_hours(row), 1), _cost(row)), []).append(row)
+    return places
+
+
+def _mark(axes: Axes, place: tuple[float, float], rows: Sequence[BalanceRow], pen: Pen) -> None:
+    """Filled: chosen; open: admissible; a cross only where nothing is admissible."""
+    if any(row.admissible for row in rows):
+        chosen = any(row.configuration_id == pen.evidence.decision.chosen for row in rows)
+        axes.scatter(*place, s=46, facecolor=BLUE if chosen else WHITE, edgecolor=BLUE, linewidth=1.3, zorder=3)
+    else:
+        axes.scatter(*place, s=40, marker="x", color=RED, linewidth=1.4, zorder=3)
+
+
+def _label(axes: Axes, place: tuple[float, float], rows: Sequence[BalanceRow], pen: Pen) -> None:
+    names = [_names(pen, [row for row in rows if row.admissible])]
+    failed = [row for row in rows if not row.admissible]
+    if failed:
+        names.append(pen.t.gettext("not admissible: %(names)s", names=_names(pen, failed)))
+    money = pen.fmt.money(rows[0].committed_cost or "0", rows[0].currency or "")
+    lines = [*(line for line in names if line), money]
+    axes.annotate(
+        "\n".join(lines),
+        place,
+        xytext=(8, 0),
+        textcoords="offset points",
+        va="center",
+        fontsize=7,
+        color=INK,
+        linespacing=1.3,
+    )
+
+
+def _names(pen: Pen, rows: Sequence[BalanceRow]) -> str:
+    """Names at one place, at most four of them."""
+    names = [pen.row_name(row) for row in rows]
+    return ", ".join(names[:_MOST_NAMES]) + (" …" if len(names) > _MOST_NAMES else "")
+
+
+def _limits(axes: Axes, pen: Pen, rows: Sequence[BalanceRow]) -> None:
+    assert rows[0].window is not None
+    deadline = min(_since_start(row.window, row.window.deadline_utc) for row in rows if row.window is not None)
+    last = max(_hours(row) for row in rows)
+    shown = deadline <= 3 * last
+    right = max(last, deadline if shown else 0) * 1.25
+    axes.set_xlim(0, right)
+    axes.set_ylim(0, max(_cost(row) for row in rows) * 1.35)
+    if shown:
+        axes.axvline(deadline, color=ORANGE, linewidth=1.3, linestyle=(0, (5, 2)))
+        axes.annotate(
+            pen.t.gettext("deadline"),
+            (deadline, 1),
+            xycoords=("data", "axes fraction"),
+            xytext=(4, -8),
+            textcoords="offset points",
+            color=ORANGE,
+            fontweight=600,
+            fontsize=7.5,
+        )
+    value_axis(axes, pen, pen.t.gettext("Hours from the start of the rental to delivery"))
+    axes.yaxis.set_major_locator(MaxNLocator(5))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: pen.number(value)))
+    axes.grid(axis="y", color=FAINT)
+    axes.set_ylabel(pen.t.gettext("Committed cost, %(currency)s", currency=rows[0].currency or ""))
+    axes.tick_params(axis="y", labelcolor=QUIET, labelsize=7.5)
+
+
+def _description(pen: Pen, rows: Sequence[BalanceRow]) -> str:
+    t, fmt = pen.t, pen.fmt
+    parts = []
+    for row in rows:
+        assert row.window is not None
+        parts.append(
+            t.gettext(
+                "%(name)s: %(cost)s, delivered at %(time)s, %(state)s.",
+                name=pen.row_name(row),
+                cost=fmt.money(row.committed_cost or "0", row.currency or ""),
+                time=fmt.local_instant(row.window.delivered_at_utc, pen.evidence.plan.zone),
+                state=t.gettext("admissible") if row.admissible else t.gettext("not admissible"),
+            )
+        )
+    return t.gettext("Scatter plot of cost against time.") + " " + " ".join(parts)

@@ -1,0 +1,175 @@
+"""Memory over one pass of each configuration: every counter on its own, never added up (M24)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from runner.decide.model import BalanceRow
+from runner.errors import InputRefused
+from runner.evidence.attempt import Attempt
+from runner.evidence.canonical import load_json_file, sha256_file
+from runner.note.figures.canvas import Drawing, blank, without_data
+from runner.note.figures.style import BLUE, FAINT, GREEN, INK, ORANGE, QUIET, Pen, value_axis
+
+_PANEL_INCHES = 1.25
+_MOST_PANELS = 8
+_COLOURS = {"resident": BLUE, "allocated": ORANGE, "reserved": GREEN}
+_DASHES = {"resident": "-", "allocated": "-", "reserved": (0, (5, 2))}
+_NEAR = 0.4  # the capacity line is drawn if memory reaches this share of it
+_GIB = 1 << 30
+_MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Course:
+    """Samples of one attempt: seconds since the pass began, bytes per counter. Capacity by counter, if known."""
+
+    row: BalanceRow
+    attempt: Attempt
+    seconds: tuple[float, ...]
+    counters: dict[str, tuple[int | None, ...]]
+    capacity: dict[str, int]
+
+    @property
+    def largest(self) -> int:
+        return max((value for values in self.counters.values() for value in values if value is not None), default=0)
+
+
+def memory(pen: Pen) -> Drawing:
+    """One panel per configuration: the accepted pass that needed most, or the failed one if none was accepted."""
+    t = pen.t
+    title = t.gettext("Memory during a pass")
+    courses = [course for row in pen.evidence.measured_rows if (course := _course(pen, row)) is not None]
+    left_out = len(courses) - _MOST_PANELS
+    courses = courses[:_MOST_PANELS]
+    if not courses:
+        message = t.gettext("No memory was sampled: there is no course to show.")
+        return Drawing("fig-memory", without_data(message), title, message, message)
+    canvas = blank(0.7 + _PANEL_INCHES * ((len(courses) + 1) // 2))
+    columns = 2 if len(courses) > 1 else 1
+    panels = canvas.subplots(-(-len(courses) // columns), columns, squeeze=False)
+    unit, name = (_GIB, "GiB") if max(course.largest for course in courses) >= _GIB else (_MIB, "MiB")
+    top = max(course.largest for course in courses) / unit
+    for axes, course in zip(panels.flat, courses, strict=False):
+        _panel(axes, pen, course, unit, name, top)
+    for axes in list(panels.flat)[len(courses) :]:
+        axes.set_visible(False)
+    handles = {name: line for axes in panels.flat for line, name in zip(*axes.get_legend_handles_labels(), strict=True)}
+    canvas.legend(list(handles.values()), list(handles), loc="outside upper right", ncols=3, handlelength=2.2)
+    parts = " ".join(_sentence(pen, course) for course in courses)
+    caption = t.gettext(
+        "One pass per configuration, the one that needed most. Each counter has its own peak, at its own time: tensors "
+        "(allocated) are part of what the allocator holds (reserved), so the two are never added."
+    )
+    if left_out > 0:
+        caption += " " + t.gettext("%(count)s more configurations are in the records.", count=str(left_out))
+    return Drawing("fig-memory", canvas, title, t.gettext("Line plots of memory over time.") + " " + parts, caption)
+
+
+def _course(pen: Pen, row: BalanceRow) -> Course | None:
+    """Course of the attempt with the largest peak: accepted passes first."""
+    names = [a for a in pen.evidence.counted_attempts if (a.gpu_declared, a.variant_id) == (row.gpu, row.variant_id)]
+    with_samples = [attempt for attempt in names if attempt.memory_timeline is not None]
+    if not with_samples:
+        return None
+    verdicts = pen.evidence.verdicts
+
+    def need(attempt: Attempt) -> tuple[bool, int, str]:
+        verdict = verdicts.get(attempt.attempt_id)
+        largest = max((peak.bytes or 0 for peak in attempt.memory), default=0)
+        return (verdict is not None and verdict.accepted, largest, attempt.attempt_id)
+
+    return _read(pen, row, max(with_samples, key=need))
+
+
+def _read(pen: Pen, row: BalanceRow, attempt: Attempt) -> Course | None:
+    """Samples from the attempt's file, which must be the recorded one."""
+    assert attempt.memory_timeline is not None
+    path = pen.evidence.campaign.inside(attempt.memory_timeline.path)
+    if not path.is_file() or sha256_file(path) != attempt.memory_timeline.sha256:
+        raise InputRefused("the memory samples are missing or were changed", file=path, value=attempt.attempt_id)
+    samples = load_json_file(path)["samples"]
+    if not samples:
+        return None
+    names = sorted({name for _, values in samples for name in values})
+    return Course(
+        row=row,
+        attempt=attempt,
+        seconds=tuple(float(at) for at, _ in samples),
+        counters={name: tuple(values.get(name) for _, values in samples) for name in names},
+        capacity=_capacities(attempt),
+    )
+
+
+def _capacities(attempt: Attempt) -> dict[str, int]:
+    """Capacity of the host (`host`) and of the device (`device`), as the peaks record them."""
+    found = {}
+    for peak in attempt.memory:
+        if peak.capacity_bytes is not None:
+            found["device" if "cuda" in peak.counter or "cuda" in peak.device else "host"] = peak.capacity_bytes
+    return found
+
+
+def _panel(axes: Axes, pen: Pen, course: Course, unit: int, unit_name: str, top: float) -> None:
+    for name, values in course.counters.items():
+        kind, _, device = name.partition(":")
+        label = _label(pen, kind) + (f" {device}" if device not in ("", "0") else "")
+        heights = [float("nan") if value is None else value / unit for value in values]
+        axes.plot(
+            course.seconds,
+            heights,
+            color=_COLOURS.get(kind, QUIET),
+            linestyle=_DASHES.get(kind, ":"),
+            linewidth=1.3,
+            label=label,
+        )
+    capacity = course.capacity.get("device") or course.capacity.get("host")
+    if capacity is not None:
+        text = pen.t.gettext("capacity %(size)s", size=pen.fmt.bytes(capacity))
+        if course.largest >= _NEAR * capacity:
+            axes.axhline(capacity / unit, color=INK, linewidth=0.9, linestyle=(0, (4, 3)))
+            top = max(top, capacity / unit)
+        axes.annotate(text, (1, 1), xycoords="axes fraction", ha="right", va="bottom", fontsize=6.5, color=QUIET)
+    axes.set_ylim(0, top * 1.12)
+    axes.set_xlim(0, max(course.seconds[-1], 1e-6))
+    axes.set_title(pen.row_name(course.row))
+    value_axis(axes, pen, pen.t.gettext("Seconds since the pass began"), most_ticks=5)
+    axes.grid(axis="x", visible=False)
+    axes.grid(axis="y", color=FAINT)
+    axes.yaxis.set_major_locator(MaxNLocator(4))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: pen.number(value)))
+    axes.set_ylabel(unit_name)
+    axes.tick_params(axis="y", labelsize=7.5, labelcolor=QUIET)
+
+
+def _label(pen: Pen, kind: str) -> str:
+    t = pen.t
+    match kind:
+        case "resident":
+            return t.gettext("resident memory of the process")
+        case "allocated":
+            return t.gettext("allocated (tensors)")
+        case "reserved":
+            return t.gettext("reserved (allocator)")
+        case _:
+            return kind
+
+
+def _sentence(pen: Pen, course: Course) -> str:
+    parts = []
+    for name, values in course.counters.items():
+        known = [(value, -at) for value, at in zip(values, course.seconds, strict=True) if value is not None]
+        if known:
+            largest, at = max(known)
+            parts.append(
+                pen.t.gettext(
+                    "%(counter)s at most %(size)s, after %(time)s",
+                    counter=_label(pen, name.partition(":")[0]),
+                    size=pen.fmt.bytes(largest),
+                    time=pen.fmt.duration(str(-at)),
+                )
+            )
+    return f"{pen.row_name(course.row)}: {'; '.join(parts)}."

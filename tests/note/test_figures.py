@@ -1,0 +1,128 @@
+"""Figures of the note: same evidence, same bytes; every one says what it shows, also when there is nothing to show."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from runner.errors import InputRefused
+from runner.evidence.attempt import Status
+from runner.note.figures import make_figures
+from runner.note.format import Formatter
+from runner.note.i18n import Catalogue
+from tests.decide.worlds import World, tariffs
+from tests.note.picture_world import evidence_of, plan, rental_world, with_subgroups
+
+IDS = ("fig-durations", "fig-quality", "fig-memory", "fig-padding", "fig-calendar", "fig-cost-time")
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture
+def tokyo() -> Iterator[None]:
+    """The machine's zone is no part of a figure."""
+    before = os.environ.get("TZ")
+    os.environ["TZ"] = "Asia/Tokyo"
+    time.tzset()
+    yield
+    os.environ.pop("TZ") if before is None else os.environ.update(TZ=before)
+    time.tzset()
+
+
+def _draw(world: World, folder: Path, language: str = "en") -> dict[str, bytes]:
+    evidence = evidence_of(world, folder / "campaign", plan=plan(world))
+    figures = make_figures(evidence, Formatter(language), Catalogue(language), folder / "figures")
+    return {figure.id: figure.path.read_bytes() for figure in figures}
+
+
+def test_same_evidence_same_bytes_in_any_time_zone(tmp_path: Path, tokyo: None) -> None:
+    one = _draw(with_subgroups(rental_world()), tmp_path / "one")
+    os.environ["TZ"] = "America/New_York"
+    time.tzset()
+    other = _draw(with_subgroups(rental_world()), tmp_path / "two")
+    assert tuple(one) == IDS
+    assert one == other
+
+
+def test_svg_has_a_title_a_description_no_date_and_no_fonts_of_the_machine(tmp_path: Path) -> None:
+    evidence = evidence_of(rental_world(), tmp_path / "campaign")
+    for figure in make_figures(evidence, Formatter("en"), Catalogue("en"), tmp_path / "figures"):
+        text = figure.path.read_text(encoding="utf-8")
+        tree = ElementTree.fromstring(text)
+        assert not list(tree.iter(f"{SVG}text")), "letters are outlines"
+        assert not list(tree.iter(f"{SVG}script"))
+        assert "dc:date" not in text and "Matplotlib v" not in text
+        assert figure.title in text
+        assert len(figure.description) > 40 and len(figure.caption) > 40
+
+
+def test_ids_of_two_figures_never_collide(tmp_path: Path) -> None:
+    """Inlined into one page, an id may stand only once, or clip paths of one figure cut another."""
+    drawn = _draw(rental_world(), tmp_path)
+    seen: dict[str, str] = {}
+    for name, data in drawn.items():
+        for element in ElementTree.fromstring(data).iter():
+            if "id" in element.attrib and element.tag == f"{SVG}clipPath":
+                assert seen.setdefault(element.attrib["id"], name) == name
+
+
+def test_durations_are_all_told_with_their_failures(tmp_path: Path) -> None:
+    """M30, M23: raw points and failures in words too."""
+    evidence = evidence_of(rental_world(), tmp_path / "campaign")
+    figures = {f.id: f for f in make_figures(evidence, Formatter("en"), Catalogue("en"), tmp_path / "figures")}
+    text = figures["fig-durations"].description
+    for value in ("48.6", "49.0", "48.8", "51.3", "48.7"):
+        assert value in text
+    assert "A.b8" in text and "failures: 2" in text
+
+
+def test_ti_07_a_plot_without_data_says_so(tmp_path: Path) -> None:
+    """TI-07: nothing accepted, nothing sampled, nothing priced."""
+    world = World(prices=tariffs("rental 3 300.00"))
+    world.add("cpu", "b1", None, status=Status.OUT_OF_MEMORY, completed=40)
+    evidence = evidence_of(world, tmp_path / "campaign")
+    figures = {f.id: f for f in make_figures(evidence, Formatter("en"), Catalogue("en"), tmp_path / "figures")}
+    assert "no accepted pass" in figures["fig-durations"].description
+    assert figures["fig-memory"].caption == "No memory was sampled: there is no course to show."
+    assert figures["fig-padding"].caption == "No accepted pass counted its tokens: there is no padding to show."
+    assert figures["fig-cost-time"].caption == "No priced configuration was measured: there is no cost to compare."
+
+
+def test_nothing_measured_still_draws_the_calendar(tmp_path: Path) -> None:
+    drawn = _draw(World(), tmp_path)
+    assert tuple(drawn) == IDS
+
+
+def test_names_of_the_user_are_text_whatever_they_hold(tmp_path: Path) -> None:
+    """Dollar signs are no formula, unknown letters are shown by number, long names are cut."""
+    world = with_subgroups(rental_world())
+    names = ("stratum=$x^2$ \u6f22\u5b57", "stratum=" + "a" * 300, "stratum=<script>")
+    world.verdicts = [
+        verdict.model_copy(
+            update={
+                "metrics": tuple(
+                    metric.model_copy(update={"group": name})
+                    for metric, name in zip(verdict.metrics * 2, names, strict=False)
+                )
+            }
+        )
+        for verdict in world.verdicts
+    ]
+    evidence = evidence_of(world, tmp_path / "campaign")
+    figures = {f.id: f for f in make_figures(evidence, Formatter("en"), Catalogue("en"), tmp_path / "figures")}
+    assert "U+6F22" in figures["fig-quality"].description
+    assert "a" * 60 not in figures["fig-quality"].description
+    ElementTree.fromstring(figures["fig-quality"].path.read_bytes())
+
+
+def test_changed_memory_samples_are_refused(tmp_path: Path) -> None:
+    world = rental_world()
+    evidence = evidence_of(world, tmp_path / "campaign")
+    for path in evidence.campaign.memory.glob("*.json"):
+        path.write_bytes(path.read_bytes().replace(b"600", b"601") + b" ")
+    with pytest.raises(InputRefused, match="memory samples"):
+        make_figures(evidence, Formatter("en"), Catalogue("en"), tmp_path / "figures")
