@@ -1,0 +1,1 @@
+"""The project's own speed: `make bench` writes `results.json`. One file per family of figures."""

@@ -1,0 +1,84 @@
+"""The command table: fast help, one-line helps that match, every command speaks for machines too."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from runner.cli.main import COMMANDS, LazyGroup, cli, run
+
+HEAVY = (
+    "torch", "transformers", "pandas", "pyarrow", "numpy", "pydantic", "weasyprint", "matplotlib", "jinja2", "sklearn",
+)  # fmt: skip
+
+
+def loaded_modules(*arguments: str) -> set[str]:
+    script = (
+        "import json, sys\nfrom runner.cli.main import run\n"
+        f"status = run({list(arguments)!r})\n"
+        "print('\\n' + json.dumps(sorted({name.split('.')[0] for name in sys.modules})))\nsys.exit(status)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, encoding="utf-8", check=True)
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+def test_help_loads_nothing_heavy() -> None:
+    assert not loaded_modules("--help") & set(HEAVY)
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    script = "import runner, sys; print(sorted(sys.modules))"
+    shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert not [name for name in HEAVY if f"'{name}'" in shown]
+
+
+def test_price_needs_neither_torch_nor_pandas() -> None:
+    assert not loaded_modules("price", "--gpu", "rtx-4090", "--days", "7", "--lots", "2") & {"torch", "pandas"}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_one_line_help_matches_the_command(name: str) -> None:
+    assert isinstance(cli, LazyGroup)
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
+    assert command.name == name
+    text = COMMANDS[name][2]
+    first_line = (command.short_help or command.help or "").split("\n\n")[0].replace("\n", " ").split(". ")[0]
+    assert text.rstrip(".") == first_line.rstrip("."), "COMMANDS and the command say different things"
+    assert text.endswith(".")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_is_explained_and_json_is_there(name: str) -> None:
+    assert isinstance(cli, LazyGroup)
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
+    leaves = list(command.commands.values()) if isinstance(command, click.Group) else [command]
+    for leaf in leaves:
+        options = {option: parameter for parameter in leaf.params for option in parameter.opts}
+        assert "--json" in options, leaf.name
+        for option, parameter in options.items():
+            assert isinstance(parameter, click.Argument) or parameter.help, f"{leaf.name} {option} has no help"
+
+
+def test_unknown_command_is_exit_2_with_a_message(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["mesure"]) == 2
+    assert "No such command 'mesure'" in capsys.readouterr().err
+
+
+def test_refusal_is_one_message_and_no_traceback(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--campaign", str(tmp_path), "freeze"]) == 2
+    shown = capsys.readouterr()
+    assert shown.err.startswith("error: ")
+    assert "Traceback" not in shown.err
+    assert list(tmp_path.iterdir()) == [], "refused input writes nothing"
+
+
+def test_refusal_for_machines_is_one_json_object(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--campaign", str(tmp_path), "freeze", "--json"]) == 2
+    assert json.loads(capsys.readouterr().out)["exit_code"] == 2
