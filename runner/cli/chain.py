@@ -15,7 +15,7 @@ from runner.evidence.checks import check_commands, read_signer
 @runner_command("note", short_help="The whole chain: baseline, freeze, measure, validate, decide, report, verify.")
 @click.option("--gpu", default="cpu", show_default=True, help="What was rented, as in tariffs.csv; cpu: this machine.")
 @click.option("--batches", default="1 4 8", show_default=True, help="Batch series to measure.")
-@click.option("--language", type=click.Choice(LANGUAGES), default="en", show_default=True)
+@click.option("--language", type=click.Choice(LANGUAGES), default="en", show_default=True, help="Language of the note.")
 def note(session: Session, gpu: str, batches: str, language: str) -> Output:
     """Make the signed decision note from nothing, or go on where the last call stopped.
 

@@ -25,7 +25,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,119}")
 DEFAULT_BANDS = ("short:1-32:600", "medium:33-128:300", "long:129+:100")
 
 
-@runner_command("corpus")
+@runner_command("corpus", short_help="Build a corpus from your own data: sampled by length, with a data sheet.")
 @click.option("--from", "source", required=True, type=_PATH, help="your data: a file or a folder")
 @click.option("--name", help="id of the corpus (default: from the file's name)")
 @click.option("--out", type=_PATH, help="folder to write (default: protocol/corpus/NAME)")
@@ -92,7 +92,7 @@ def corpus(session: Session, **options: Any) -> Output:
     return Output(_report(built, campaign, source), built.facts | {"folder": str(built.folder)})
 
 
-@runner_command("demo-model")
+@runner_command("demo-model", short_help="Make the embedded synthetic corpus and model again (about three minutes).")
 def demo_model(session: Session) -> Output:
     """Make the embedded synthetic corpus and model again (needs torch; about three minutes)."""
     from runner.demo.build import build_demo

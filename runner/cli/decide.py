@@ -7,7 +7,7 @@ import click
 from runner.cli.output import Output, Session, runner_command
 
 
-@runner_command("decide")
+@runner_command("decide", short_help="Choose the admissible configuration of smallest committed cost, or say why not.")
 @click.option(
     "--leave-out-other-locks",
     is_flag=True,

@@ -11,7 +11,7 @@ from runner.evidence.campaign import Campaign
 from runner.flows.lab import make_lab
 
 
-@runner_command("lab")
+@runner_command("lab", short_help="Everything for working by hand, in one folder without texts.")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="default: lab/ of the campaign")
 def lab(session: Session, out: Path | None) -> Output:
     """Instructions, quality protocol, blank sheet, price script, tariffs and licence in one folder (M49)."""

@@ -30,6 +30,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "plan": ("measure", "plan", "Blank sheet of the planned attempts; nothing is measured."),
     "measure": ("measure", "measure", "Run the attempts that are still missing, in the frozen order."),
     "validate": ("judge", "validate", "Judge every attempt, or a prediction file of another engine."),
+    "exclude": ("judge", "exclude", "Leave an attempt out for an external reason, by a rule for all."),
     "decide": ("decide", "decide", "Choose the admissible configuration of smallest committed cost, or say why not."),
     "report": ("seal", "report", "Write and sign the decision note."),
     "verify": ("seal", "verify", "Check hashes, signatures and chain, and recompute the decision."),

@@ -32,7 +32,7 @@ def baseline(session: Session) -> Output:
     return Output([*lines, "next: runner freeze"], {"baselines": data})
 
 
-@runner_command("plan")
+@runner_command("plan", short_help="Blank sheet of the planned attempts; nothing is measured.")
 def plan(session: Session) -> Output:
     """Blank sheet of the planned attempts; performance cells stay empty until measured."""
     from runner.measure.plan_sheet import write_plan_sheet

@@ -28,7 +28,7 @@ _END = click.option("--end", help="last collection, such as 2026-10-09T09:00")
 _ZONE = click.option("--zone", help="IANA zone of --start and --end, such as Europe/Berlin")
 
 
-@runner_command("price")
+@runner_command("price", short_help="Committed cost of a package; which packages cover a window.")
 @click.option("--gpu", required=True, help="name in tariffs.csv, such as rtx-4090")
 @click.option("--days", help="package: 3, 7 or 30 days")
 @click.option("--window-hours", "--hours", "window_hours", help="or the hours to cover, such as 96, 72.5 or 72:00:01")
@@ -155,7 +155,7 @@ def hours_number(seconds: Decimal) -> int | float:
     return int(hours) if hours == int(hours) else float(hours)
 
 
-@runner_command("window")
+@runner_command("window", short_help="Elapsed hours of a rental's calendar, and which packages cover.")
 @_START
 @_END
 @_ZONE
@@ -258,7 +258,7 @@ def _plan_data(found: Window) -> dict[str, Any]:
     }
 
 
-@runner_command("calculator")
+@runner_command("calculator", short_help="Write the price calculator as one page without network.")
 def calculator(session: Session) -> Output:
     """Write note/calculator.html from tariffs.csv: the price command as one page, without network."""
     from runner.note.calculator import write_calculator  # the note's room is not needed for the other commands

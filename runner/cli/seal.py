@@ -14,7 +14,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 @runner_command("report", short_help="Write and sign the decision note.")
-@click.option("--language", type=click.Choice(LANGUAGES), default="en", show_default=True)
+@click.option("--language", type=click.Choice(LANGUAGES), default="en", show_default=True, help="Language of the note.")
 def report(session: Session, language: str) -> Output:
     """Decide, write the note as HTML and PDF, and sign it with every file of its evidence.
 
