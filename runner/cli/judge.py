@@ -1,4 +1,4 @@
-"""Commands that judge: `validate`."""
+"""Commands that judge: `validate`, `exclude`."""
 
 from __future__ import annotations
 
@@ -32,6 +32,32 @@ def validate(session: Session, predictions: Path | None, corpus_id: str | None) 
     if predictions is not None:
         return _one_file(campaign, predictions, corpus_id)
     return _all_attempts(campaign)
+
+
+@runner_command("exclude", short_help="Leave an attempt out for an external reason, by a rule for all.")
+@click.argument("attempt")
+@click.option("--reason", required=True, help="The documented external reason, such as a power cut with its ticket.")
+@click.option(
+    "--rule", required=True,
+    help="External facts that decide, e.g. 'started_at_utc >= 2026-11-30T07:00:00Z and machine_id = m-1'.",
+)
+@click.option("--dry-run", is_flag=True, help="Only list which attempts the rule hits.")
+def exclude(session: Session, attempt: str, reason: str, rule: str, dry_run: bool) -> Output:
+    """Leave an attempt out for an external reason (M31); the row and its verdict stay.
+
+    The same rule is applied to all variants: every attempt that it hits is excluded and listed. A
+    signed statement is written beside each row, in records/exclusions/.
+    """
+    from runner.judge.exclusions import exclude as state
+
+    done = state(Campaign(session.root), attempt, reason=reason, rule=rule, dry_run=dry_run)
+    word = "excluded" if done.written else "would be excluded"
+    lines = [f"{word}: {done.named}"]
+    lines += [f"{word} too, by the same rule: {name}" for name in done.also_hit]
+    if not done.also_hit:
+        lines.append("the rule hits no other attempt")
+    data = {"excluded": done.named, "also_hit": list(done.also_hit), "written": done.written, "rule": rule}
+    return Output(lines, data)
 
 
 def _all_attempts(campaign: Campaign) -> Output:

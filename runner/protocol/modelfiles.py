@@ -17,6 +17,7 @@ from runner.protocol.schema import Lock, LockedFile, Model
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _HUB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?")
 _PICKLES = {".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib", ".msgpack", ".h5", ".npy", ".npz"}
+_DOCUMENTS = {".md", ".png", ".jpg", ".jpeg", ".gif", ".svg", ".pdf"}
 _OTHER_FRAMEWORKS = ("*.h5", "*.msgpack", "*.ot", "*.onnx", "*.tflite", "*.gguf", "onnx/*", "openvino/*", "coreml/*")
 
 
@@ -148,12 +149,16 @@ def _refuse_custom_code(folder: Path, model: Model) -> None:
         )
 
 
+def _is_hidden(path: Path) -> bool:
+    return any(part.startswith((".", "__pycache__")) for part in path.parts)
+
+
 def _hashed(folder: Path, model: Model) -> tuple[LockedFile, ...]:
     """All files that a loader may use, by name; pickles only where allowed."""
     files = sorted(
         (file.relative_to(folder).as_posix(), file)
         for file in folder.rglob("*")
-        if file.is_file() and not any(part.startswith((".", "__pycache__")) for part in file.relative_to(folder).parts)
+        if file.is_file() and file.suffix.lower() not in _DOCUMENTS and not _is_hidden(file.relative_to(folder))
     )
     safe = [name for name, _ in files if name.endswith(".safetensors")]
     pickles = [name for name, file in files if file.suffix.lower() in _PICKLES]

@@ -19,150 +19,172 @@ MetricName = Literal["accuracy", "balanced_accuracy", "macro_f1", "weighted_f1",
 class Question(Record):
     """What is asked. The only scenario is `offline`: a corpus processed as a whole."""
 
-    name: SafeName
-    revision: int = Field(ge=1)
-    text: str
-    scenario: Literal["offline"]
+    name: SafeName = Field(description="short name of the campaign; becomes part of file names")
+    revision: int = Field(ge=1, description="raised with every change after an attempt (M4)")
+    text: str = Field(description="the decision question in one sentence; the note begins with it")
+    scenario: Literal["offline"] = Field(description="a corpus processed as a whole; nothing else can be asked (M1)")
     synthetic: bool = Field(default=False, description="true for made-up data: said wherever it is shown")
 
 
 class CorpusFiles(Record):
     """One deliverable corpus: file or folder below `protocol/`, and its columns."""
 
-    id: SafeName
-    final: str
-    tuning: str | None = None
-    id_column: str = "id"
-    text_column: str = "text"
-    label_column: str = "label"
-    group_columns: tuple[str, ...] = ("stratum",)
-    allow_case_twins: bool = False
-    allow_empty_texts: bool = False
-    seen_before: bool = False
-    licence: str = ""
-    permission: str = ""
+    id: SafeName = Field(description="name of the corpus; the plan names it as a deliverable")
+    final: str = Field(description="the compared texts: CSV, JSON Lines or Parquet, a file or a folder of them")
+    tuning: str | None = Field(
+        default=None, description="texts used for setting up; share no id and no text with final (M5)"
+    )
+    id_column: str = Field(default="id", description="column of the ids; text, exactly as given")
+    text_column: str = Field(default="text", description="column of the texts")
+    label_column: str = Field(default="label", description="column of the right answers")
+    group_columns: tuple[str, ...] = Field(default=("stratum",), description="columns that subgroups may name")
+    allow_case_twins: bool = Field(default=False, description="allow ids that differ by letter case only (M7)")
+    allow_empty_texts: bool = Field(default=False, description="allow texts without any character")
+    seen_before: bool = Field(default=False, description="the corpus was used in an earlier campaign: the note says so")
+    licence: str = Field(default="", description="terms of the texts, filled in by you")
+    permission: str = Field(default="", description="why you may use the texts for this, filled in by you")
 
 
 class SingleLogit(Record):
     """Rule for a model with one output: sigmoid, then a cut (MO-04)."""
 
-    positive: str
-    negative: str
-    cut: DecimalText = "0.5"
-    at_cut: Literal["positive", "negative"] = "positive"
+    positive: str = Field(description="label of a score above the cut")
+    negative: str = Field(description="label of a score below the cut")
+    cut: DecimalText = Field(default="0.5", description="compared with the sigmoid of the output")
+    at_cut: Literal["positive", "negative"] = Field(default="positive", description="label exactly at the cut")
 
 
 class Model(Record):
     """A Hugging Face sequence classifier: local folder below `protocol/`, absolute path, or hub id + commit."""
 
-    source: str
-    revision: str | None = Field(default=None, description="commit hash; needed for a hub id")
-    allow_custom_code: bool = False
-    allow_pickle: bool = False
-    max_length: int | None = Field(default=None, ge=1)
-    truncation: bool = True
-    pad_token: str | None = None
+    source: str = Field(description="folder below protocol/, absolute path, or name on the Hugging Face hub")
+    revision: str | None = Field(
+        default=None, description="for a hub name: the commit; a branch or tag is resolved to its commit at the freeze"
+    )
+    allow_custom_code: bool = Field(default=False, description="let the folder's own Python code run (it is hashed)")
+    allow_pickle: bool = Field(default=False, description="load pickled weights, which may run any code")
+    max_length: int | None = Field(
+        default=None, ge=1, description="tokens per text, special ones included; default: the model's limit"
+    )
+    truncation: bool = Field(default=True, description="cut longer texts at max_length (and count the cuts)")
+    pad_token: str | None = Field(default=None, description="for models without one: 'eos', or the token's text")
     label_map: dict[str, str] = Field(default_factory=dict, description="corpus label -> model label")
-    single_logit: SingleLogit | None = None
+    single_logit: SingleLogit | None = Field(default=None, description="rule for a model with one output")
 
 
 class Baseline(Record):
     """Reference predictions, made untimed before the freeze (M2), or given as a file."""
 
-    settings: Settings = Settings()
-    file: str | None = None
+    settings: Settings = Field(default=Settings(), description="settings of `runner baseline`")
+    file: str | None = Field(
+        default=None, description="given instead: a prediction file, or a folder with one per corpus id"
+    )
 
 
 class Subgroup(Record):
     """A planned subgroup with its own minimum, such as stratum = long."""
 
-    column: str
-    value: str
-    minimum: DecimalText
-    metric: MetricName | None = None
+    column: str = Field(description="one of the group_columns")
+    value: str = Field(description="value of that column, compared exactly")
+    minimum: DecimalText = Field(description="least value of the metric within the subgroup")
+    metric: MetricName | None = Field(default=None, description="default: the main metric")
 
 
 class Quality(Record):
     """Minimum quality. Compared as exact fractions; equal passes."""
 
-    metric: MetricName
-    threshold: DecimalText
-    max_drop: DecimalText
-    min_agreement: DecimalText
-    max_flips: int | None = Field(default=None, ge=0)
-    subgroup: tuple[Subgroup, ...] = ()
+    metric: MetricName = Field(description="main metric; averages run over the classes of the labels")
+    threshold: DecimalText = Field(description="least value on the whole final corpus")
+    max_drop: DecimalText = Field(description="largest fall of the metric below the baseline")
+    min_agreement: DecimalText = Field(description="least share of labels equal to the baseline's")
+    max_flips: int | None = Field(default=None, ge=0, description="most labels that may differ from the baseline's")
+    subgroup: tuple[Subgroup, ...] = Field(default=(), description="planned subgroups, each with its own minimum")
 
 
 class Reproduction(Record):
     """What is to be reproduced (M27), checked against the baseline."""
 
-    goal: Literal["identical", "bounded", "task_quality"] = "task_quality"
-    max_score_difference: DecimalText | None = None
+    goal: Literal["identical", "bounded", "task_quality"] = Field(
+        default="task_quality", description="equal labels and scores, scores within a bound, or good enough"
+    )
+    max_score_difference: DecimalText | None = Field(default=None, description="the bound, for the goal 'bounded'")
 
 
 class WarmUp(Record):
     """Same rule for all variants (M18)."""
 
-    inputs: Literal["longest_and_first", "none"] = "longest_and_first"
-    passes: int = Field(default=1, ge=0)
-    recompilation: Literal["reject"] = "reject"
+    inputs: Literal["longest_and_first", "none"] = Field(
+        default="longest_and_first", description="which texts warm up: the longest batch and the first"
+    )
+    passes: int = Field(default=1, ge=0, description="how often they are run")
+    recompilation: Literal["reject"] = Field(
+        default="reject", description="a compilation inside the measured pass rejects it"
+    )
 
 
 class Measurement(Record):
     """Passes, order, boundaries and limits of every attempt."""
 
-    passes_planned: int = Field(default=5, ge=2)
-    min_accepted: int = Field(default=3, ge=2)
-    passes_most: int = Field(default=10, ge=2)
-    order: Literal["rotate"] = "rotate"
-    boundaries: Literal["read-tokenise-transfer-inference-materialise"] = (
-        "read-tokenise-transfer-inference-materialise"
+    passes_planned: int = Field(default=5, ge=2, description="complete passes per variant")
+    min_accepted: int = Field(default=3, ge=2, description="fewer accepted passes decide nothing")
+    passes_most: int = Field(default=10, ge=2, description="more than planned only for all variants alike")
+    order: Literal["rotate"] = Field(default="rotate", description="1-4-8, 4-8-1, 8-1-4: none is always first")
+    boundaries: Literal["read-tokenise-transfer-inference-materialise"] = Field(
+        default="read-tokenise-transfer-inference-materialise", description="what the measured pass covers"
     )
-    process: Literal["fresh"] = "fresh"
-    timeout_seconds: int = Field(default=3600, ge=1)
-    sample_interval_seconds: DecimalText = "0.05"
-    seeds: tuple[int, ...] = (0,)
+    process: Literal["fresh"] = Field(default="fresh", description="every attempt runs in a new process")
+    timeout_seconds: int = Field(default=3600, ge=1, description="an attempt that takes longer is ended")
+    sample_interval_seconds: DecimalText = Field(default="0.05", description="of memory and telemetry")
+    seeds: tuple[int, ...] = Field(default=(0,), description="each is measured for all variants, results apart")
 
 
 class Rules(Record):
     """Rules that must be fixed before times are seen."""
 
-    exclusion: str = "Only a documented external reason; the same rule is applied to all variants."
-    separation: Literal["gap_over_largest_range"] = "gap_over_largest_range"
-    lone_survivor: Literal["chosen_without_comparison"] = "chosen_without_comparison"
+    exclusion: str = Field(
+        default="Only a documented external reason; the same rule is applied to all variants.",
+        description="when an attempt may be left out (M31)",
+    )
+    separation: Literal["gap_over_largest_range"] = Field(
+        default="gap_over_largest_range",
+        description="two medians are apart if their gap is larger than the larger range of the two",
+    )
+    lone_survivor: Literal["chosen_without_comparison"] = Field(
+        default="chosen_without_comparison", description="the only admissible configuration is chosen, and marked so"
+    )
 
 
 class Series(Record):
     """Changes one declared variable (M14): `values` of `variable`, everything else from `base`."""
 
-    name: SafeName
-    variable: str
-    values: tuple[Scalar, ...]
-    base: Settings = Settings()
+    name: SafeName = Field(description="name of the series; begins the ids of its variants")
+    variable: str = Field(description="the one setting that changes, such as batch_size")
+    values: tuple[Scalar, ...] = Field(description="its values; one variant each")
+    base: Settings = Field(default=Settings(), description="all other settings")
 
 
 class Variant(Record):
     """A setting of its own, outside a series."""
 
-    id: SafeName
-    settings: Settings
+    id: SafeName = Field(description="id of the variant")
+    settings: Settings = Field(description="what it asks for")
 
 
 class Protocol(Record):
     """`protocol/quality-protocol.toml` as a whole."""
 
-    schema_version: Literal["protocol/1"] = "protocol/1"
-    question: Question
-    corpus: tuple[CorpusFiles, ...] = Field(min_length=1)
-    model: Model
-    baseline: Baseline = Baseline()
-    quality: Quality
-    reproduction: Reproduction = Reproduction()
-    warm_up: WarmUp = WarmUp()
-    measurement: Measurement = Measurement()
-    rules: Rules = Rules()
-    series: tuple[Series, ...] = ()
-    variant: tuple[Variant, ...] = ()
+    schema_version: Literal["protocol/1"] = Field(default="protocol/1", description="version of this file's layout")
+    question: Question = Field(description="what is asked")
+    corpus: tuple[CorpusFiles, ...] = Field(min_length=1, description="what is processed; one table per corpus")
+    model: Model = Field(description="what processes it")
+    baseline: Baseline = Field(default=Baseline(), description="the reference predictions")
+    quality: Quality = Field(description="the minimum quality")
+    reproduction: Reproduction = Field(default=Reproduction(), description="what is to be reproduced")
+    warm_up: WarmUp = Field(default=WarmUp(), description="before every measured pass, the same for all variants")
+    measurement: Measurement = Field(default=Measurement(), description="passes, order, limits")
+    rules: Rules = Field(default=Rules(), description="rules that are fixed before times are seen")
+    series: tuple[Series, ...] = Field(default=(), description="variants that differ in one setting")
+    variant: tuple[Variant, ...] = Field(default=(), description="variants of their own")
 
 
 # ---- plan.toml -----------------------------------------------------------------------------------

@@ -1,0 +1,105 @@
+"""Exclusions (M31): external reasons only, one rule for all variants, signed, the row stays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from runner.cli.main import run
+from runner.errors import InputRefused
+from runner.evidence.campaign import Campaign
+from runner.judge.campaign import judge_campaign
+from runner.judge.exclusions import exclude, exclusions_dir, read_exclusions
+from runner.judge.rules import parse_rule
+from runner.protocol.freeze import freeze
+from tests.support.small_campaign import ROWS, make_attempt, make_campaign, store_attempt, write_predictions
+
+RULE = "started_at_utc >= 2099-01-01T00:02:00Z and started_at_utc < 2099-01-01T00:04:00Z"
+
+
+@pytest.fixture
+def campaign(tmp_path: Path) -> Campaign:
+    """Five attempts, one a minute, variants b1 b4 b8 b1 b4."""
+    campaign = make_campaign(tmp_path)
+    lock = freeze(campaign)
+    for number, variant in enumerate(("b1", "b4", "b8", "b1", "b4")):
+        path = write_predictions(campaign.predictions / f"a{number:03d}.parquet", [(row[0], row[2]) for row in ROWS])
+        store_attempt(
+            campaign,
+            make_attempt(campaign, lock, path, number=number, variant=variant,
+                         started_at_utc=f"2099-01-01T00:0{number}:00Z", telemetry={"throttled": number == 4}),
+        )
+    return campaign
+
+
+def test_the_rule_is_applied_to_all_variants(campaign: Campaign, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--reason", "power cut, ticket 17", "--rule", RULE]
+    arguments = ["--campaign", str(campaign.root), "exclude", "a002", *options]
+    row = (campaign.attempts / "a002.json").read_bytes()
+    assert run([*arguments, "--dry-run"]) == 0
+    assert "would be excluded too, by the same rule: a003" in capsys.readouterr().out
+    assert not exclusions_dir(campaign).exists()
+    assert run(arguments) == 0
+    assert "excluded too, by the same rule: a003" in capsys.readouterr().out
+    found = read_exclusions(campaign)
+    assert [(item.attempt_id, item.named_attempt) for item in found] == [("a002", "a002"), ("a003", "a002")]
+    assert (campaign.attempts / "a002.json").read_bytes() == row
+    assert len(judge_campaign(campaign)) == 5
+    assert run(arguments) == 2
+    assert "excluded already: power cut, ticket 17" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("rule", "words"),
+    [
+        ("pass_seconds > 3", "only external facts"),
+        ("variant_id = b1", "only external facts"),
+        ("it was slow", "not a comparison"),
+        ("", "not a comparison"),
+        ("started_at_utc >= yesterday", "UTC instant"),
+        ("started_at_utc >= 2099-01-01T00:03:00Z", "does not hit 'a002' itself"),
+        ("telemetry.throttled > 1", "true or false"),
+        ("machine_id < m9", "compared by = or !="),
+    ],
+)
+def test_rules_that_are_none(campaign: Campaign, rule: str, words: str) -> None:
+    with pytest.raises(InputRefused, match=words):
+        exclude(campaign, "a002", reason="power cut", rule=rule)
+    assert not exclusions_dir(campaign).exists()
+
+
+def test_other_refusals(campaign: Campaign) -> None:
+    with pytest.raises(InputRefused, match="documented external reason"):
+        exclude(campaign, "a002", reason="  ", rule=RULE)
+    with pytest.raises(InputRefused, match="no such attempt"):
+        exclude(campaign, "../a002", reason="x", rule=RULE)
+
+
+def test_facts_of_every_kind(campaign: Campaign) -> None:
+    attempts = {verdict.attempt_id for verdict in judge_campaign(campaign)}
+    assert attempts == {f"a{number:03d}" for number in range(5)}
+    assert exclude(campaign, "a004", reason="x", rule="telemetry.throttled = true", dry_run=True).also_hit == ()
+    assert len(exclude(campaign, "a004", reason="x", rule="machine_id = m1", dry_run=True).also_hit) == 4
+    assert len(exclude(campaign, "a004", reason="x", rule="device_shared != true", dry_run=True).also_hit) == 4
+    assert len(parse_rule("gpu_declared = cpu and wall_clock_moved_seconds >= 1.5").terms) == 2
+    with pytest.raises(InputRefused, match="does not hit"):  # unknown facts are not hit
+        exclude(campaign, "a004", reason="x", rule="wall_clock_moved_seconds != 0")
+
+
+def test_unsigned_changed_or_orphaned_statements_are_refused(campaign: Campaign) -> None:
+    exclude(campaign, "a004", reason="throttled by the provider", rule="telemetry.throttled = true")
+    path = exclusions_dir(campaign) / "a004.json"
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b"provider", b"weather!"))
+    with pytest.raises(InputRefused, match="signature of the exclusion is not good"):
+        read_exclusions(campaign)
+    path.write_bytes(data)
+    assert len(read_exclusions(campaign)) == 1
+    row = campaign.attempts / "a004.json"
+    row.write_bytes(row.read_bytes() + b" ")
+    with pytest.raises(InputRefused, match="does not belong to a row"):
+        read_exclusions(campaign)
+    (exclusions_dir(campaign) / "a004.json.sig").unlink()
+    with pytest.raises(InputRefused, match="not signed"):
+        read_exclusions(campaign)
