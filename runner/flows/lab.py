@@ -97,7 +97,7 @@ def _planned(campaign: Campaign, protocol: Protocol) -> tuple[tuple[LockedVarian
 def _instructions(campaign: Campaign, protocol: Protocol, plan: Plan, memory: bool) -> str:
     own = campaign.templates / "lab.md"
     template = own if own.is_file() else _PROJECT / "templates" / "lab.md"
-    memory_row = "| `memory.py`, `memory.ipynb` | a model's memory, estimated and observed; checks its environment first |\n"
+    memory_row = "| `memory.py`, `memory.ipynb` | a model's memory, estimated and observed |\n"
     values = {
         "name": protocol.question.name, "revision": str(protocol.question.revision), "question": protocol.question.text,
         "checks": "\n".join(_checks(protocol)), "memory_row": memory_row if memory else "",

@@ -56,11 +56,12 @@ class Verification:
         left = sum(step.status == "not checked" for step in self.steps)
         what = "everything that was checked fits" if left else "everything fits"
         if self.trusted:
-            who = "and the signer is in your signers file"
+            who = "and it was signed by somebody you named"
         elif self.key is not None and self.key.startswith("local test key"):
             who = "but it is signed with a local test key, which shows consistency only, not who signed"
         else:
-            who = "but who signed was not checked (give --signers FILE)"
+            option = "--certificate FILE" if self.kind == "PDF alone" else "--signers FILE"
+            who = f"but who signed was not checked (give {option})"
         return f"{what[0].upper()}{what[1:]}, {who}."
 
     def lines(self) -> list[str]:

@@ -10,6 +10,7 @@ from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
 from runner.evidence.signing import Purpose, check_signature, read_signers
 from runner.flows import integrity, recompute
+from runner.flows.source import unpack
 from runner.flows.verification import Step, Verification, attempt_step
 from runner.flows.verify_pdf import verify_pdf
 from runner.seal.bag import SIGNATURE, SIGNED, Bag, read_bag
@@ -56,7 +57,7 @@ def verify_archive(path: Path, signers: Path | None) -> Verification:
     bag = read_bag(path)
     with tempfile.TemporaryDirectory(prefix="runner-verify-") as folder:
         campaign = Campaign(Path(folder))
-        _unpack(bag, campaign.root)
+        unpack(bag.payload, campaign.root)
         step, signer = _bag_step(bag, signers)
         listed, inside = _folder_steps(campaign, signers)
         steps = (step, *inside)
@@ -78,14 +79,6 @@ def _bag_step(bag: Bag, signers: Path | None) -> tuple[Step, str | None]:
     who = f"made by {found.signer}" if found.signer else f"key {found.fingerprint}; who signed was not checked"
     finding = f"{len(bag.payload)} files, each byte of the archive covered by its signature, {who}"
     return Step("archive", "passed", finding, command=command), found.signer
-
-
-def _unpack(bag: Bag, folder: Path) -> None:
-    """Names were all checked before; this folder is temporary and ours."""
-    for name, data in bag.payload.items():
-        target = folder / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(data)
 
 
 def _folder_steps(campaign: Campaign, signers: Path | None) -> tuple[integrity.ListCheck, tuple[Step, ...]]:
