@@ -114,21 +114,21 @@ class Slot(Record):
 class Settings(Record):
     """What a variant asks for, or what was really in effect. `null` in effect: could not be read."""
 
-    engine: str | None = "transformers"
-    batch_size: int | None = Field(default=1, ge=1)
-    precision: str | None = "fp32"
-    quantization: str | None = "none"
-    compile: str | None = "none"
-    attention: str | None = "sdpa"
-    padding: str | None = "longest"
-    padding_side: str | None = "right"
-    max_length: int | None = Field(default=None, ge=1)
-    truncation: bool | None = True
-    grouping: str | None = "none"
-    threads: int | None = Field(default=None, ge=1)
-    workers: int | None = Field(default=1, ge=1)
-    devices: int | None = Field(default=1, ge=0)
-    extra: dict[str, Scalar] = Field(default_factory=dict)
+    engine: str | None = Field(default="transformers", description="what runs the model")
+    batch_size: int | None = Field(default=1, ge=1, description="texts per batch")
+    precision: str | None = Field(default="fp32", description="fp32, fp16 or bf16")
+    quantization: str | None = Field(default="none", description="none, or the engine's name of one")
+    compile: str | None = Field(default="none", description="none, or the engine's name of a compilation mode")
+    attention: str | None = Field(default="sdpa", description="attention backend, such as eager or sdpa")
+    padding: str | None = Field(default="longest", description="what batches are padded to")
+    padding_side: str | None = Field(default="right", description="right or left")
+    max_length: int | None = Field(default=None, ge=1, description="tokens per text; default: as frozen for all")
+    truncation: bool | None = Field(default=True, description="cut longer texts")
+    grouping: str | None = Field(default="none", description="none, or how texts are ordered into batches (M15)")
+    threads: int | None = Field(default=None, ge=1, description="CPU threads; default: left to the machine")
+    workers: int | None = Field(default=1, ge=1, description="processes that share the corpus")
+    devices: int | None = Field(default=1, ge=0, description="cards used at once (M26)")
+    extra: dict[str, Scalar] = Field(default_factory=dict, description="further settings of an engine, by name")
 
     def differences(self, effective: Settings) -> tuple[str, ...]:
         """`attention requested flash_attention_2, used eager`, one line per difference (M16).
