@@ -230,7 +230,7 @@ def _corpus_changes(campaign: Campaign, corpus: LockedCorpus, files: CorpusFiles
     for locked in (*corpus.final, *corpus.tuning, *([corpus.baseline] if corpus.baseline else [])):
         path = campaign.inside(locked.path)
         if not path.is_file():
-            if locked not in corpus.final or _reference_missing(campaign, corpus):
+            if locked == corpus.baseline or _reference_missing(campaign, corpus):
                 yield Change(f"file {locked.path}", locked.sha256, None)
             continue
         found = sha256_file(path)
