@@ -28,7 +28,8 @@ def csv_bytes(rows: Sequence[Row], columns: Sequence[str], *, for_people: bool =
 
     cells = [[_text(row.get(column), for_people) for column in columns] for row in rows]
     frame = pd.DataFrame(cells, columns=list(columns), dtype=object)
-    text = frame.to_csv(index=False, lineterminator="\n", quoting=csv.QUOTE_ALL if for_people else csv.QUOTE_MINIMAL)
+    # Everything is quoted: a lone carriage return in an error message would end an unquoted cell.
+    text = frame.to_csv(index=False, lineterminator="\n", quoting=csv.QUOTE_ALL)
     return text.encode("utf-8")
 
 
@@ -158,7 +159,7 @@ def balance_rows(balance: Balance) -> list[Row]:
         shared = _configuration_cells(row)
         if not row.summaries:
             blank = str(row.window_reason or "not measured")
-            rows.append(dict.fromkeys(BALANCE_COLUMNS, blank) | shared)
+            rows.append({column: shared.get(column, blank) for column in BALANCE_COLUMNS})
         rows.extend(shared | _summary_cells(summary) for summary in row.summaries)
     return rows
 
