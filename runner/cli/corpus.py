@@ -61,7 +61,7 @@ DEFAULT_BANDS = ("short:1-32:600", "medium:33-128:300", "long:129+:100")
 @click.option("--licence", default="", help="licence of the texts")
 @click.option("--permission", default="", help="why you may use them for this")
 def corpus(session: Session, **options: Any) -> Output:
-    """Build a corpus from your own data: sampled by length, classes kept, seeded, with a data sheet."""
+    """Build a corpus from your own data: sampled by length, with a data sheet."""
     from runner.corpus.build import Order, build
     from runner.corpus.scan import Rules
 
@@ -94,7 +94,7 @@ def corpus(session: Session, **options: Any) -> Output:
 
 @runner_command("demo-model", short_help="Make the embedded synthetic corpus and model again (about three minutes).")
 def demo_model(session: Session) -> Output:
-    """Make the embedded synthetic corpus and model again (needs torch; about three minutes)."""
+    """Make the embedded synthetic corpus and model again (about three minutes)."""
     from runner.demo.build import build_demo
 
     campaign = Campaign(session.root)

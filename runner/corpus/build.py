@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -76,18 +77,30 @@ def build(order: Order) -> Built:
     check_bands(order.bands)
     _refuse_existing(order)
     final, tuning = _splits(order)
-    staging = order.out.parent / f".{order.out.name}.{os.getpid()}.tmp"
+    with _staged(order.out) as folder:
+        facts = _write(order, final, tuning, folder)
+    return Built(order.out, facts)
+
+
+@contextmanager
+def _staged(out: Path) -> Iterator[Path]:
+    """A hidden folder beside `out` that takes its place at the end; after a failure nothing is left."""
+    staging = out.parent / f".{out.name}.{os.getpid()}.tmp"
+    new_parents = [parent for parent in staging.parents if not parent.exists()]
     try:
         staging.mkdir(parents=True)
-        facts = _write(order, final, tuning, staging)
-        if order.out.exists():
-            shutil.rmtree(order.out)
-        staging.rename(order.out)
-    except OSError as error:
-        raise InputRefused(f"cannot be written: {error.strerror}", file=order.out) from None
-    finally:
+        yield staging
+        if out.exists():
+            shutil.rmtree(out)
+        staging.rename(out)
+    except BaseException as error:
         shutil.rmtree(staging, ignore_errors=True)
-    return Built(order.out, facts)
+        for parent in new_parents:
+            with suppress(OSError):
+                parent.rmdir()
+        if isinstance(error, OSError):
+            raise InputRefused(f"cannot be written: {error.strerror}", file=out) from None
+        raise
 
 
 def _refuse_existing(order: Order) -> None:

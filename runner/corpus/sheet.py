@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
@@ -13,6 +14,7 @@ from runner.corpus.scan import OUTSIDE, Scan
 from runner.corpus.strata import OUTSIDE_NAME, Band
 from runner.errors import show_value
 
+_MARKS = re.compile(r"[|`*_\[\]#]")
 _BINS = 40
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 640, 220, 48, 36
 _COLOURS = ("#3b6ea5", "#d08c2b", "#7a4f9a", "#4d8f5b", "#a3473f")
@@ -58,8 +60,8 @@ def data_sheet(facts: Mapping[str, Any]) -> str:
     special = "counted" if facts["tokenizer"]["count_special_tokens"] else "not counted"
     lines = [
         f"# Data sheet: {facts['name']}", "",
-        f"- Licence of the texts: {_text(facts['licence'])}",
-        f"- Permission to use them here: {_text(facts['permission'])}",
+        f"- Licence of the texts: {_stated(facts['licence'])}",
+        f"- Permission to use them here: {_stated(facts['permission'])}",
         *_source_lines("Source", facts["source"]),
         *(_source_lines("Source of the tuning split", facts["tuning_source"]) if "tuning_source" in facts else ()),
         f"- Choice: {'every document' if facts['everything'] else 'sampled'}, seed {facts['seed']}",
@@ -75,13 +77,18 @@ def data_sheet(facts: Mapping[str, Any]) -> str:
 
 
 def _text(value: str) -> str:
-    """A user's text on one Markdown line."""
-    return show_value(value).strip("'") if value else "**not stated**"
+    """A user's text on one Markdown line, without effect on the lines and cells around it."""
+    shown = show_value(value, len(value))[1:-1].replace("\\'", "'")
+    return _MARKS.sub(r"\\\g<0>", shown).replace("<", "&lt;")
+
+
+def _stated(value: str) -> str:
+    return _text(value) if value else "**not stated**"
 
 
 def _source_lines(title: str, source: Mapping[str, Any]) -> list[str]:
     lines = [
-        f"- {title}: `{_text(source['file'])}`, {source['documents']} documents, SHA-256 `{source['sha256']}`",
+        f"- {title}: {_text(source['file'])}, {source['documents']} documents, SHA-256 `{source['sha256']}`",
         f"- {source['repeated_texts']} documents repeat the text of another one (blanks and case apart), "
         f"{source['repeated_texts_with_other_labels']} of them with another label; "
         f"{source['outside_all_bands']} have a length outside all bands",
@@ -127,7 +134,7 @@ def _similar_lines(similar: Mapping[str, Any]) -> list[str]:
     ]
     for facts in found.values():
         for pair in facts["most_similar"][:5]:
-            lines.append(f"- `{_text(pair['ids'][0])}` and `{_text(pair['ids'][1])}`: {pair['similarity']}")
+            lines.append(f"- {_text(pair['ids'][0])} and {_text(pair['ids'][1])}: {pair['similarity']}")
     return lines
 
 
