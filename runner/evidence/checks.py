@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
+from pydantic import Field
+
+from runner import __version__
 from runner.evidence.campaign import Campaign
 from runner.evidence.canonical import content_sha256, load_json_file
 from runner.evidence.model import Record, Sha256
@@ -14,12 +17,14 @@ from runner.evidence.signing import Purpose, SigningKey
 SIGNED_LIST = "note/SHA256SUMS"
 SIGNED_LIST_SIGNATURE = SIGNED_LIST + ".sig"
 SIGNER_NAME = "signer.json"
+THIS_CODE = f"gpu-decision-note {__version__}"
 
 
 class Signer(Record):
     """`note/signer.json`: the keys that sign this note, written before the note that names them."""
 
     schema_version: Literal["signer/1"] = "signer/1"
+    made_by: str = Field(description="name and version of the code: another version may word things otherwise")
     key_kind: str
     public_key: str
     fingerprint: str

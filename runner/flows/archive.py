@@ -8,11 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from runner import __version__
 from runner.decide.model import Balance, BalanceRow, Decision
 from runner.errors import InputRefused, NotAccepted, show_value
 from runner.evidence.campaign import Campaign
-from runner.evidence.checks import SIGNED_LIST, SIGNED_LIST_SIGNATURE
+from runner.evidence.checks import SIGNED_LIST, SIGNED_LIST_SIGNATURE, THIS_CODE
 from runner.evidence.rental import Rental
 from runner.evidence.signing import Purpose, sign, signing_key
 from runner.flows import integrity
@@ -58,7 +57,7 @@ def make_archive(campaign: Campaign, rental_path: Path, environ: Mapping[str, st
     info = {
         "External-Identifier": listed.signed.note_id,
         "Purpose": "archive of a decision note with its evidence and rental record",
-        "Bag-Software-Agent": f"gpu-decision-note {__version__}",
+        "Bag-Software-Agent": THIS_CODE,
         "Signed-With": key.label,
         "Rental-Order": show_value(rental.order),
     }

@@ -18,10 +18,10 @@ from runner.decide.model import Decision
 from runner.decide.write import other_locks_were_left_out, write_decision
 from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
-from runner.evidence.checks import SIGNED_LIST, SIGNED_LIST_SIGNATURE, SIGNER_NAME, Signer, note_id
+from runner.evidence.checks import SIGNED_LIST, SIGNED_LIST_SIGNATURE, SIGNER_NAME, THIS_CODE, Signer, note_id
 from runner.evidence.files import sync_folder, write_atomic
 from runner.evidence.signing import Purpose, sign, signing_key
-from runner.note.build import build_note
+from runner.note.build import build_note, templates_of
 from runner.seal.pdf import sign_pdf
 from runner.seal.pdfkey import pdf_key
 from runner.seal.sums import make_list
@@ -62,6 +62,7 @@ def make_report(campaign: Campaign, language: str = "en", environ: Mapping[str, 
     key = signing_key(campaign, environ)
     certificate = pdf_key(campaign, environ)
     signer = Signer(
+        made_by=THIS_CODE,
         key_kind=key.kind,
         public_key=key.public_key,
         fingerprint=key.fingerprint,
@@ -79,6 +80,7 @@ def make_report(campaign: Campaign, language: str = "en", environ: Mapping[str, 
         reason = f"Decision note {identity}"
         write_atomic(made.pdf, sign_pdf(made.pdf.read_bytes(), certificate, reason=reason))
         _carry_over(campaign, staged)
+        _keep_templates(campaign)
         data = make_list(staged, note_id=identity, key=signer.label).dump()
         write_atomic(staged.note / Path(SIGNED_LIST).name, data)
         write_atomic(staged.note / Path(SIGNED_LIST_SIGNATURE).name, sign(data, key, Purpose.NOTE))
@@ -115,3 +117,16 @@ def _carry_over(campaign: Campaign, staged: StagedCampaign) -> None:
         if path.is_file() and not (made_by_reports or hidden or target.exists()):
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(path, target, follow_symlinks=False)
+
+
+def _keep_templates(campaign: Campaign) -> None:
+    """The templates belong to the evidence (M45): a campaign without its own gets those that were used."""
+    used = templates_of(campaign)
+    if campaign.templates.exists():
+        return
+    staging = Path(tempfile.mkdtemp(prefix=".templates-", dir=campaign.root))
+    try:
+        shutil.copytree(used, staging / "templates", copy_function=shutil.copyfile)
+        (staging / "templates").rename(campaign.templates)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
