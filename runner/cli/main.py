@@ -35,8 +35,10 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "report": ("seal", "report", "Write and sign the decision note."),
     "verify": ("seal", "verify", "Check hashes, signatures and chain, and recompute the decision."),
     "archive": ("seal", "archive", "Keep note, evidence and rental record in one signed archive."),
-    "window": ("pricing", "window", "Elapsed hours of a rental's calendar, and which packages cover."),
+    "window": ("window", "window", "Elapsed hours of a rental's calendar, and which packages cover."),
     "calculator": ("pricing", "calculator", "Write the price calculator as one page without network."),
+    "forecast": ("rental", "forecast", "How long more documents would take: a planning assumption."),
+    "rental": ("rental", "rental", "Match a rental record with the decision; export a ledger line."),
     "lab": ("lab", "lab", "Everything for working by hand, in one folder without texts."),
     "price": ("pricing", "price", "Committed cost of a package; which packages cover a window."),
 }

@@ -117,3 +117,28 @@ def test_beyond_the_longest_package(capsys: pytest.CaptureFixture[str]) -> None:
     """M35: no automatic extension; the next step is said."""
     _, out, _ = call(capsys, "window", "--start", "2026-10-01T00:00Z", "--end", "2026-11-01T00:00Z")
     assert "No package covers: change the plan, or price further periods explicitly" in out
+
+
+def test_several_catalogues_side_by_side(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each price with its date and source; currencies are not compared."""
+    files = ("--tariffs", str(ROOT / "tariffs.csv"), "--tariffs", str(CASES / "PR-13" / "tariff.csv"))
+    status, out, _ = call(capsys, "price", "--gpu", "B200-type", "--days", "3", "--cards", "3", *files)
+    assert status == 0 and "2 lots, 1,800.00 EUR (2026-05-01; made up for a test)" in out
+    assert "tariffs.csv: not in this catalogue" in out and "smallest in EUR" in out
+    status, out, _ = call(capsys, "price", "--gpu", "b200", "--days", "7", "--json", *files)
+    found = json.loads(out)
+    assert status == 0 and found["catalogues"][0]["answer"]["total"] == "2071.00"
+    assert found["catalogues"][1] == found["catalogues"][1] | {"answer": None, "reason": "not in this catalogue"}
+    assert call(capsys, "price", "--gpu", "b200", "--days", "3", *files)[0] == 2
+
+
+def test_the_plan_against_what_happened(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    table = tmp_path / "happened.csv"
+    table.write_text("task,start,end\nprepare,2026-10-05T09:30+02:00,2026-10-05T10:15+02:00\n"
+                     "driver-update,2026-10-05T10:15+02:00,2026-10-05T11:00+02:00\n", encoding="utf-8")
+    status, out, _ = call(capsys, "window", "--against", str(table))
+    assert status == 0 and "0:30:00 h later and 0:15:00 h shorter than planned" in out
+    assert "driver-update: 2026-10-05T10:15:00+02:00 to 2026-10-05T11:00:00+02:00, not in the plan" in out
+    assert "collect: not recorded" in out
+    found = json.loads(call(capsys, "window", "--against", str(table), "--json")[1])["happened"]
+    assert found[0]["later_seconds"] == "1800" and found[0]["longer_seconds"] == "-900"

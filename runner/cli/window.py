@@ -1,0 +1,187 @@
+"""`runner window`: how long a rental is needed, which packages cover it, and what really happened."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import click
+
+from runner.cli.output import Output, Session, runner_command
+from runner.errors import InputRefused
+from runner.evidence.campaign import Campaign
+from runner.evidence.files import write_atomic
+from runner.evidence.store import read_attempts
+from runner.pricing import core
+from runner.pricing.calendar import read_calendar, write_calendar
+from runner.pricing.happened import Happened, compare, measured_tasks, phase_totals
+from runner.pricing.planfile import read_window
+from runner.pricing.tasks import read_tasks
+from runner.pricing.times import local_text, parse_instant, seconds_of
+from runner.pricing.window import TaskTime, Window, window_of
+from runner.units import utc_text
+
+START = click.option("--start", help="first start, such as 2026-10-05T09:00")
+END = click.option("--end", help="last collection, such as 2026-10-09T09:00")
+ZONE = click.option("--zone", help="IANA zone of --start and --end, such as Europe/Berlin")
+
+
+@runner_command("window", short_help="Elapsed hours of a rental's calendar, and which packages cover.")
+@START
+@END
+@ZONE
+@click.option("--plan", "plan_file", type=click.Path(dir_okay=False, path_type=Path),
+              help="default: protocol/plan.toml of the campaign, if no --start is given")
+@click.option("--tasks", type=click.Path(dir_okay=False, path_type=Path),
+              help="a table of tasks (.csv: task,start,end,tz) or a calendar (.ics) instead of the plan")
+@click.option("--configuration", help="variant id: adds the tasks of this configuration")
+@click.option("--calendar", type=click.Path(dir_okay=False, path_type=Path),
+              help="also write the tasks as an iCalendar file")
+@click.option("--happened", is_flag=True, help="beside the plan, what the records of the campaign say")
+@click.option("--against", type=click.Path(dir_okay=False, path_type=Path),
+              help="beside the plan, what really happened: a table or calendar with the same task ids")
+def window(
+    session: Session, start: str | None, end: str | None, zone: str | None, plan_file: Path | None,
+    tasks: Path | None, configuration: str | None, calendar: Path | None, happened: bool, against: Path | None,
+) -> Output:
+    """Elapsed hours from first start to last collection, busy time, and which packages cover."""
+    if start is not None or end is not None:
+        first, last = span(start, end, zone)
+        return _window_output(seconds_of(last - first), [], {
+            "starts_at_utc": utc_text(first), "ends_at_utc": utc_text(last),
+        })
+    campaign = Campaign(session.root)
+    actual: list[TaskTime] = []
+    data: dict[str, Any] = {}
+    if tasks is not None:
+        found, shown_in = tasks_window(tasks), zone or "UTC"
+    else:
+        plan, found = read_window(plan_file or campaign.plan, configuration=configuration)
+        shown_in = zone or plan.zone
+        if happened:
+            attempts = read_attempts(campaign)
+            actual += measured_tasks(plan, attempts, configuration)
+            data["phase_seconds"] = {name: f"{seconds:f}" for name, seconds in phase_totals(attempts).items()}
+    if against is not None:
+        actual += tasks_window(against).tasks
+    lines = _plan_lines(found, shown_in)
+    if happened or against is not None:
+        rows = compare(found, actual)
+        lines += ["plan and what happened:", *(f"  {_happened_text(row, shown_in)}" for row in rows)]
+        data["happened"] = [_happened_data(row) for row in rows]
+    if calendar is not None:
+        write_atomic(calendar, write_calendar(found, "plan"))
+        lines.append(f"calendar: {calendar}")
+    return _window_output(found.window_seconds, lines, _plan_data(found) | data)
+
+
+def _happened_text(row: Happened, zone: str) -> str:
+    if row.actual is None:
+        return f"{row.id}: {row.reason}"
+    start, end = (local_text(moment, zone) for moment in row.actual)
+    if row.later_seconds is None or row.longer_seconds is None:
+        return f"{row.id}: {start} to {end}, {row.reason}"
+    later = f"{core.hours_text(abs(row.later_seconds))} {'later' if row.later_seconds >= 0 else 'earlier'}"
+    longer = f"{core.hours_text(abs(row.longer_seconds))} {'longer' if row.longer_seconds >= 0 else 'shorter'}"
+    return f"{row.id}: {start} to {end}, {later} and {longer} than planned"
+
+
+def _happened_data(row: Happened) -> dict[str, Any]:
+    def span_text(pair: tuple[datetime, datetime] | None) -> list[str] | None:
+        return None if pair is None else [utc_text(moment) for moment in pair]
+
+    def seconds_text(value: Decimal | None) -> str | None:
+        return None if value is None else f"{value:f}"
+
+    return {
+        "id": row.id, "planned_utc": span_text(row.planned), "actual_utc": span_text(row.actual), "reason": row.reason,
+        "later_seconds": seconds_text(row.later_seconds), "longer_seconds": seconds_text(row.longer_seconds),
+    }
+
+
+def tasks_window(path: Path) -> Window:
+    """Window of a task table or of an iCalendar file, by the ending of its name."""
+    if path.suffix.lower() == ".ics":
+        return read_calendar(path)
+    if path.suffix.lower() == ".csv":
+        return window_of(read_tasks(path))
+    raise InputRefused("neither a .csv table nor an .ics calendar", file=path, next_step="rename or export it")
+
+
+def _window_output(seconds: Decimal, lines: list[str], data: dict[str, Any]) -> Output:
+    packages = [(days, core.package_seconds(days) - seconds) for days in core.PACKAGE_DAYS]
+    text = [f"window: {core.hours_text(seconds)}", *lines, "packages:"]
+    for days, slack in packages:
+        hours = core.hours_text(abs(slack))
+        found = f"covers, {hours} to spare" if slack >= 0 else f"does not cover, {hours} too short"
+        text.append(f"  {days:2} days {days * core.HOURS_PER_DAY:4} h  {found}")
+    if all(slack < 0 for _, slack in packages):
+        text.append("No package covers: change the plan, or price further periods explicitly (extra_periods).")
+    text.append("Fitting a package does not prove finishing in time.")
+    return Output(text, data | {
+        "window_hours": hours_number(seconds),
+        "window_seconds": f"{seconds:f}",
+        "covering_days": [days for days, slack in packages if slack >= 0],
+        "packages": [
+            {"days": days, "hours": days * core.HOURS_PER_DAY, "covers": slack >= 0, "slack_seconds": f"{slack:f}"}
+            for days, slack in packages
+        ],
+    })
+
+
+def _plan_lines(found: Window, zone: str) -> list[str]:
+    lines = [
+        f"  from {local_text(found.starts_at, zone)} to {local_text(found.ends_at, zone)}",
+        f"  busy {core.hours_text(found.busy_seconds)}, waiting {core.hours_text(found.waiting_seconds)}"
+        f" (tasks added up: {core.hours_text(found.summed_seconds)}, not priced); most lots at once: {found.most_lots}",
+    ]
+    if found.deadline is not None and found.deadline_slack_seconds is not None:
+        slack = core.hours_text(abs(found.deadline_slack_seconds))
+        kept = f"{slack} before" if found.deadline_slack_seconds >= 0 else f"{slack} AFTER"
+        lines.append(f"  delivered {local_text(found.delivered_at, zone)}, {kept} the deadline")
+    lines.append("tasks:")
+    for task in found.tasks:
+        marks = [task.kind] + ["delivery"] * task.delivery + ["after the rental"] * task.after_rental
+        lines.append(f"  {local_text(task.start, zone)}  {core.hours_text(task.seconds):>10}  {task.id}"
+                     f" ({', '.join(marks)})")
+    return lines
+
+
+def _plan_data(found: Window) -> dict[str, Any]:
+    return {
+        "starts_at_utc": utc_text(found.starts_at),
+        "ends_at_utc": utc_text(found.ends_at),
+        "busy_seconds": f"{found.busy_seconds:f}",
+        "waiting_seconds": f"{found.waiting_seconds:f}",
+        "most_lots": found.most_lots,
+        "delivered_at_utc": utc_text(found.delivered_at),
+        "deadline_utc": None if found.deadline is None else utc_text(found.deadline),
+        "deadline_slack_seconds":
+            None if found.deadline_slack_seconds is None else f"{found.deadline_slack_seconds:f}",
+        "tasks": [
+            {
+                "id": task.id, "kind": task.kind, "title": task.title, "start_utc": utc_text(task.start),
+                "end_utc": utc_text(task.end), "seconds": f"{task.seconds:f}", "lots": task.lots,
+                "delivery": task.delivery, "after_rental": task.after_rental, "source": task.source,
+            }
+            for task in found.tasks
+        ],
+    }
+
+
+def span(start: str | None, end: str | None, zone: str | None) -> tuple[datetime, datetime]:
+    if start is None or end is None:
+        raise InputRefused("a window needs --start and --end", next_step="add the missing one")
+    first = parse_instant(start, zone, name="--start")
+    last = parse_instant(end, zone, name="--end")
+    if last < first:
+        raise InputRefused("the window ends before it starts", column="--end", value=end)
+    return first, last
+
+
+def hours_number(seconds: Decimal) -> int | float:
+    """96 for whole hours; otherwise the nearest number (the exact value is `..._seconds`)."""
+    hours = seconds / core.SECONDS_PER_HOUR
+    return int(hours) if hours == int(hours) else float(hours)

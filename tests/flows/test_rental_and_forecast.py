@@ -1,0 +1,121 @@
+"""`runner rental`, its ledger line, and `runner forecast` on a decided campaign (M37, M46)."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from runner.cli.main import run
+from runner.evidence.campaign import Campaign
+from tests.decide.worlds import TARIFF_HEADER, World
+
+RENTAL = """\
+schema_version = "rental/1"
+provider = "=Example Cloud"
+order = "00123"
+gpu = "A"
+lots = 1
+days = 3
+starts_at = "2026-12-01T08:00:00Z"
+ends_at = "2026-12-04T08:00:00Z"
+amount = "300.00"
+currency = "EUR"
+"""
+
+
+@pytest.fixture
+def decided(tmp_path: Path) -> Campaign:
+    """A chosen at 300.00 EUR, B one attempt only."""
+    world = World()
+    world.passes("A", "b1", 100, 101, 102)
+    world.passes("B", "b1", 10)
+    campaign = Campaign(tmp_path / "campaign")
+    campaign.note.mkdir(parents=True)
+    campaign.decision.write_bytes(world.decision().dump())
+    campaign.balance.write_bytes(world.balance().dump())
+    rows = [f"{gpu},{gpu} card,1,24,3,{cost},EUR,2026-09-24,test," for gpu, cost in (("A", "300.00"), ("B", "310.00"))]
+    campaign.tariffs.write_text("\n".join([TARIFF_HEADER, *rows, ""]), encoding="utf-8")
+    start = next(row.window for row in world.balance().rows if row.window is not None).starts_at_utc
+    (campaign.root / "rental.toml").write_text(
+        RENTAL.replace("2026-12-01T08:00:00Z", start).replace("2026-12-04T08:00:00Z", later(start)), encoding="utf-8"
+    )
+    return campaign
+
+
+def later(start: str) -> str:
+    """Three days after an instant of the same month."""
+    day = int(start[8:10]) + 3
+    return f"{start[:8]}{day:02}{start[10:]}"
+
+
+def call(campaign: Campaign, *arguments: str) -> int:
+    return run(["--campaign", str(campaign.root), *arguments])
+
+
+def test_a_rental_is_matched_and_written_into_a_ledger_once(
+    decided: Campaign, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record, ledger = str(decided.root / "rental.toml"), tmp_path / "ledger.csv"
+    assert call(decided, "rental", record, "--ledger", str(ledger)) == 0
+    assert "order 00123: matches the decision" in capsys.readouterr().out
+    before = ledger.read_bytes()
+    assert call(decided, "rental", record, "--ledger", str(ledger), "--json") == 0
+    assert json.loads(capsys.readouterr().out)["ledger_line_added"] is False
+    assert ledger.read_bytes() == before
+    with ledger.open(encoding="utf-8", newline="") as stream:
+        (line,) = list(csv.DictReader(stream))
+    assert (line["order"], line["amount"], line["currency"]) == ("00123", "300.00", "EUR")
+    assert (line["configuration"], line["accepted_results"]) == ("A.b1", "1")
+    assert line["provider"] == "'=Example Cloud", "a spreadsheet must not read a formula"
+
+
+def test_another_line_for_the_same_order_is_refused(decided: Campaign, tmp_path: Path) -> None:
+    record, ledger = decided.root / "rental.toml", tmp_path / "ledger.csv"
+    assert call(decided, "rental", str(record), "--ledger", str(ledger)) == 0
+    before = ledger.read_bytes()
+    record.write_text(record.read_text(encoding="utf-8") + 'notes = "corrected"\n', encoding="utf-8")
+    assert call(decided, "rental", str(record), "--ledger", str(ledger)) == 2
+    assert ledger.read_bytes() == before
+
+
+@pytest.mark.parametrize("content", [b"", b"a,b\n1,2\n", b"\xff", b'"open'])
+def test_a_file_that_is_no_ledger_is_left_alone(decided: Campaign, tmp_path: Path, content: bytes) -> None:
+    ledger = tmp_path / "ledger.csv"
+    ledger.write_bytes(content)
+    assert call(decided, "rental", str(decided.root / "rental.toml"), "--ledger", str(ledger)) == 2
+    assert ledger.read_bytes() == content
+
+
+def test_a_rental_that_contradicts_the_decision_exits_3(
+    decided: Campaign, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record, ledger = decided.root / "rental.toml", tmp_path / "ledger.csv"
+    record.write_text(record.read_text(encoding="utf-8").replace('"300.00"', '"310.00"'), encoding="utf-8")
+    assert call(decided, "rental", str(record), "--ledger", str(ledger)) == 3
+    assert "amount: the note says 300.00 EUR, the record 310.00 EUR" in capsys.readouterr().err
+    assert not ledger.exists()
+
+
+def test_a_forecast_is_called_a_planning_assumption(decided: Campaign, capsys: pytest.CaptureFixture[str]) -> None:
+    """Only from enough accepted passes; marked on every output."""
+    assert call(decided, "forecast", "--documents", "100000", "--other-hours", "2") == 0
+    out = capsys.readouterr().out
+    assert "planning assumption, not a result" in out
+    assert "A.b1 on final: 29:46:40 h to 30:20:00 h" in out and "package: 3 days, 300.00 EUR" in out
+    assert "B.b1 on final: no forecast (1 accepted passes, 3 needed)" in out
+    assert call(decided, "forecast", "--documents", "100000", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert "planning assumption" in found["assumption"]
+    assert found["configurations"][0]["forecast"]["slowest_seconds"] == "102000"
+
+
+@pytest.mark.parametrize("documents", ["0", "-1", "1e6", "many"])
+def test_a_forecast_needs_a_number_of_documents(decided: Campaign, documents: str) -> None:
+    assert call(decided, "forecast", "--documents", documents) == 2
+
+
+def test_without_a_balance_there_is_nothing_to_forecast_from(tmp_path: Path) -> None:
+    assert run(["--campaign", str(tmp_path), "forecast", "--documents", "5"]) == 2
