@@ -93,9 +93,9 @@ class Formatter:
             return self.seconds(total, 1)
         sign, whole = (MINUS if total < 0 else ""), int(round_half_up(size, 0))
         if whole < 3600:
-            return f"{sign}{whole // 60}{NO_BREAK}min {whole % 60:02d}{NO_BREAK}s"
+            return f"{sign}{whole // 60}{NO_BREAK}min{NO_BREAK}{whole % 60:02d}{NO_BREAK}s"
         minutes = int(round_half_up(size / 60, 0))
-        return f"{sign}{minutes // 60}{NO_BREAK}h {minutes % 60:02d}{NO_BREAK}min"
+        return f"{sign}{minutes // 60}{NO_BREAK}h{NO_BREAK}{minutes % 60:02d}{NO_BREAK}min"
 
     def hours(self, seconds: Number) -> str:
         """Elapsed hours, at most one decimal: `96 h`, `70.5 h`. Boundaries are judged on exact seconds."""

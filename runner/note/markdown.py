@@ -18,7 +18,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined, TemplateError, 
 from runner.errors import InputRefused
 from runner.note.i18n import Catalogue, fill
 
-_MARKUP = re.compile(r"([\\`*_{}\[\]<>|~&@$^]|--|\.\.\.)")
+_MARKUP = re.compile(r"([\\`*_{}\[\]<>|~&@$^]|--|:::|\.\.\.)")
 _LINE_START = re.compile(r"^([-+=:#!]|\d+(?=[.)](?:\s|$)))")
 _INCLUDE = re.compile(r"^\{\{< include (\S+) >\}\}[ \t]*$", re.MULTILINE)
 _CONTROL_LINE = re.compile(r"^[ \t]*(\{%-?\s*(?:for|endfor|if|elif|else|endif)\b[^\n{}]*%\})[ \t]*\n", re.MULTILINE)

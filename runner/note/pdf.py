@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import logging
+import warnings
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -39,7 +40,8 @@ def render_pdf(
         )
         for file in attachments
     ]
-    with _WarningsKept() as log:
+    with _WarningsKept() as log, warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)  # WeasyPrint leaves its colour profile open
         document = HTML(string=html, base_url="note:page", url_fetcher=fetch)
         data = document.write_pdf(
             stylesheets=[CSS(string=stylesheet, font_config=fonts, url_fetcher=fetch, base_url="note:page")],

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 
 from runner.decide.model import BalanceRow, Excluded
 from runner.note.evidence import Evidence
+from runner.note.parts.options import cost_words
 from runner.note.words import NOTHING, Speaker
 
 _MOST_LISTED = 4
+_MOST_OPTIONS = 6
 
 
 def page_one(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
@@ -29,6 +32,7 @@ def page_one(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
         "would_help": _capped([speaker.sentence(reason) for reason in decision.would_help]),
         "warnings": _capped([speaker.sentence(reason) for reason in decision.warnings]),
         "own_machine": row is not None and row.own_machine,
+        "glance": _glance(evidence, speaker),
     }
 
 
@@ -37,7 +41,7 @@ def _headline(evidence: Evidence, row: BalanceRow | None, speaker: Speaker) -> s
     if row is None:
         return t.gettext("Undecided: the evidence does not name one configuration")
     if row.package is None:
-        return t.gettext("%(name)s on the own machine", name=row.configuration_id)
+        return t.gettext("Use %(name)s on the own machine", name=row.configuration_id)
     package = row.package
     lots = t.ngettext("%(count)s lot of %(gpu)s", "%(count)s lots of %(gpu)s", package.lots, gpu=package.gpu)
     price = speaker.fmt.money(package.total, package.currency)
@@ -99,6 +103,46 @@ def _facts(evidence: Evidence, row: BalanceRow | None, speaker: Speaker) -> list
             "below": ", ".join(evidence.lock.judgement.deliverables),
         },
     ]
+
+
+def _glance(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
+    """The measured options in one small table: the chosen one first, then admissible ones by cost."""
+    rows = sorted(evidence.measured_rows, key=lambda row: _glance_order(row, evidence))
+    return {
+        "rows": [_glance_row(row, evidence, speaker) for row in rows[:_MOST_OPTIONS]],
+        "more": max(0, len(rows) - _MOST_OPTIONS),
+    }
+
+
+def _glance_order(row: BalanceRow, evidence: Evidence) -> tuple[bool, bool, Decimal, Decimal]:
+    median = next((summary.median_seconds for summary in row.summaries if summary.median_seconds), None)
+    return (
+        row.configuration_id != evidence.decision.chosen,
+        not row.admissible,
+        Decimal(row.committed_cost or 0),
+        Decimal(median or "Infinity"),
+    )
+
+
+def _glance_row(row: BalanceRow, evidence: Evidence, speaker: Speaker) -> dict[str, str]:
+    t, fmt = speaker.catalogue, speaker.fmt
+    if row.configuration_id == evidence.decision.chosen:
+        kind, word = "badge", t.gettext("chosen")
+    elif row.admissible:
+        kind, word = "none", t.gettext("admissible")
+    else:
+        kind, word = "not-met", t.gettext("not admissible")
+    medians = [fmt.duration(s.median_seconds) for s in row.summaries if s.median_seconds is not None]
+    return {
+        "name": row.configuration_id,
+        "kind": kind,
+        "word": word,
+        "accepted": t.gettext("%(accepted)s of %(all)s", accepted=str(row.accepted), all=str(row.attempts)),
+        "median": ", ".join(medians) or NOTHING,
+        "window": fmt.hours(row.window.window_seconds) if row.window else NOTHING,
+        "slack": fmt.hours(row.window.deadline_slack_seconds) if row.window else NOTHING,
+        "cost": cost_words(row, speaker),
+    }
 
 
 def _documents(evidence: Evidence) -> int:

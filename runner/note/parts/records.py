@@ -141,5 +141,15 @@ _MAIN_PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "safetensors")
 
 
 def _pairs(values: Any, speaker: Speaker) -> str:
-    unknown = speaker.catalogue.gettext("not known")
-    return ", ".join(f"{key} {unknown if value is None else value}" for key, value in sorted(values.items())) or unknown
+    """`key value, key value`; bytes in units people read, yes and no for true and false."""
+    t = speaker.catalogue
+    words = {None: t.gettext("not known"), True: t.gettext("yes"), False: t.gettext("no")}
+    parts = []
+    for key, value in sorted(values.items()):
+        if isinstance(value, bool) or value is None:
+            parts.append(f"{key}: {words[value]}")
+        elif key.endswith("_bytes") and isinstance(value, int):
+            parts.append(f"{key.removesuffix('_bytes')}: {speaker.fmt.bytes(value)}")
+        else:
+            parts.append(f"{key}: {value}")
+    return ", ".join(parts) or words[None]

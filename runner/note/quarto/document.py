@@ -50,6 +50,7 @@ class Heading:
     label: str
     number: str
     text: str
+    classes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -170,7 +171,8 @@ def _heading(token: Token, text: str, attributes: Attributes, sections: list[int
         sections[level - 1] += 1
         sections[level:] = [0] * (len(sections) - level)
         number = ".".join(str(part) for part in sections[:level])
-    heading = Heading(level, attributes.id or f"part-{count + 1}", number, text)
+    classes = tuple(name for name in attributes.classes if name != "unnumbered")
+    heading = Heading(level, attributes.id or f"part-{count + 1}", number, text, classes)
     token.meta["heading"] = heading
     return heading
 
@@ -253,7 +255,8 @@ class _Renderer:
     @staticmethod
     def _heading(heading: Heading) -> str:
         number = f'<span class="section-number">{heading.number}</span> ' if heading.number else ""
-        return f'<h{heading.level + 1} id="{heading.label}">{number}'
+        classes = f' class="{" ".join(heading.classes)}"' if heading.classes else ""
+        return f'<h{heading.level + 1} id="{heading.label}"{classes}>{number}'
 
     def _open_div(self, token: Token) -> str:
         attributes: Attributes = token.meta["attributes"]

@@ -1,0 +1,90 @@
+"""NO-01, NO-04, NO-06: whatever stands in a note or an id is shown literally, in the HTML and in the PDF."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from runner.note.build import build_note
+from tests.note.sample import OWN_MACHINE, make_campaign
+
+CASES = Path(__file__).resolve().parents[1] / "cases"
+
+
+class Elements(HTMLParser):
+    """Names of the elements, their text, and whether every table is closed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+        self.text = ""
+        self.open_tables = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.names.append(tag)
+        self.open_tables += tag == "table"
+
+    def handle_endtag(self, tag: str) -> None:
+        self.open_tables -= tag == "table"
+        assert self.open_tables >= 0
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def elements(html: str) -> Elements:
+    found = Elements()
+    found.feed(html)
+    return found
+
+
+def pdf_text(pdf: Path) -> str:
+    done = subprocess.run(["pdftotext", "-layout", str(pdf), "-"], capture_output=True, check=True)
+    return done.stdout.decode("utf-8")
+
+
+def squeezed(text: str) -> str:
+    """Without any blank: line breaks inside of cells do not matter."""
+    return re.sub(r"\s+", "", text)
+
+
+@pytest.fixture
+def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    import socket
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("the network was used while rendering")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+
+
+@pytest.mark.usefixtures("no_network")
+def test_markup_in_notes_is_shown_literally(tmp_path: Path) -> None:
+    """NO-01: tags, crossed tags, a script, a closing table, a remote picture, and our own markup."""
+    lines = (CASES / "NO-01" / "notes.txt").read_text(encoding="utf-8").splitlines()
+    ours = ["{{ decision }} {% raw %}", "| a | b |", "`code` **bold** _it_ [x](http://e.invalid)", "@fig-x {#y .z} ::: \\"]
+    plain = make_campaign(tmp_path / "plain", OWN_MACHINE)
+    strange = make_campaign(tmp_path / "strange", replace(OWN_MACHINE, notes=(*lines, *ours)))
+    from tests.note.sample import rewrite_attempts
+
+    for campaign in (plain, strange):
+        notes = (*lines, *ours) if campaign is strange else ("plain",)
+        rewrite_attempts(campaign, lambda a, n=notes: a.model_copy(update={"notes": n if a.error else ()}))
+    built, plain_built = build_note(strange), build_note(plain)
+
+    html = built.html.read_text(encoding="utf-8")
+    page, plain_page = elements(html), elements(plain_built.html.read_text(encoding="utf-8"))
+    assert "&lt;script&gt;" in html
+    assert page.names.count("script") == 0 and page.names.count("img") == 0
+    assert page.names == plain_page.names, "the page keeps its structure"
+    shown, printed = squeezed(page.text), squeezed(pdf_text(built.pdf))
+    for line in (*lines, *ours):
+        assert squeezed(line) in shown
+        assert squeezed(line) in printed
+    assert "<title>X</title>" not in html
