@@ -31,9 +31,9 @@ class Kit(Protocol):
 
 def kit_for(engine: str) -> Kit:
     """The kit of a declared engine; an unknown name is unsupported, never replaced."""
-    if engine in ("transformers",):
+    if engine in ("transformers", "packed"):
         return TorchKit()
-    raise Unsupported(f"engine {engine!r} is not known: use transformers")
+    raise Unsupported(f"engine {engine!r} is not known: use transformers or packed")
 
 
 class TorchKit:
@@ -71,9 +71,13 @@ class TorchKit:
         return CudaDevice(torch.cuda, indices), CudaCounters(torch.cuda, indices)
 
     def load(self, job: Job) -> LoadedEngine:
-        from runner.measure.engines.transformers import TransformersEngine
+        if job.settings["engine"] == "packed":
+            from runner.measure.engines.packed import packed_engine
 
-        return TransformersEngine(job, self._torch)
+            return packed_engine(job, self._torch)
+        from runner.measure.engines.transformers import transformers_engine
+
+        return transformers_engine(job, self._torch)
 
     def facts(self, job: Job) -> dict[str, Any]:
         from runner.measure.environment import torch_facts

@@ -135,7 +135,8 @@ class Worker:
         with self._phase("writing"):
             bytes_sha, rows_sha = write_predictions(Path(self._job.predictions), done.ids, done.predictions)
         effective = self._facts["effective"]
-        if done.work.largest_batch and done.work.largest_batch != min(effective["batch_size"], len(done.ids)):
+        bounded = effective["grouping"].startswith("token-budget")
+        if not bounded and done.work.largest_batch != min(effective["batch_size"], len(done.ids)):
             effective["batch_size"] = done.work.largest_batch
         return {
             "status": "completed",

@@ -45,7 +45,8 @@ class LightEngine:
                 positions = self._misbehave(positions)
             with parts.busy("inference"):
                 time.sleep(self._extra.get("sleep", 0) * len(positions))
-            outputs = np.array([[-2.0, 2.0] if at % 2 else [2.0, -2.0] for at in positions], dtype=np.float32).reshape(-1, 2)
+            outputs = np.array([[-2.0, 2.0] if at % 2 else [2.0, -2.0] for at in positions], dtype=np.float32)
+            outputs = outputs.reshape(-1, 2)
             if self._extra.get("do") == "nan" and start >= self._extra["at"]:
                 outputs[:] = np.nan
             work.lengths.extend([3] * len(positions))

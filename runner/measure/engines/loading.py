@@ -21,6 +21,7 @@ class LoadedModel:
     model: Any
     tokenising: Tokenising
     notes: tuple[str, ...]
+    parameters: int
 
 
 def load_model(source: ModelSource, settings: dict[str, Any], device: str, torch: Any) -> LoadedModel:
@@ -41,7 +42,8 @@ def load_model(source: ModelSource, settings: dict[str, Any], device: str, torch
         model.config.pad_token_id = tokenising.pad_token_id
     model = model.to(device).eval()
     model.requires_grad_(False)
-    return LoadedModel(_quantized(model, settings["quantization"], device, torch), tokenising, notes)
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    return LoadedModel(quantized(model, settings["quantization"], device, torch), tokenising, notes, parameters)
 
 
 def load_tokenizer(source: ModelSource, settings: dict[str, Any]) -> Tokenising:
@@ -85,7 +87,8 @@ def _load_weights(source: ModelSource, attention: str, dtype: Any) -> tuple[Any,
     return model, notes
 
 
-def _quantized(model: Any, quantization: str, device: str, torch: Any) -> Any:
+def quantized(model: Any, quantization: str, device: str, torch: Any) -> Any:
+    """The model with the declared quantisation, or the model itself."""
     if quantization == "none":
         return model
     if quantization != "int8-dynamic":

@@ -18,6 +18,11 @@ class Tokens:
     ids: list[list[int]]
     type_ids: list[list[int]] | None
 
+    def take(self, places: Sequence[int]) -> Tokens:
+        """The texts at these places, in this order."""
+        types = None if self.type_ids is None else [self.type_ids[at] for at in places]
+        return Tokens([self.ids[at] for at in places], types)
+
 
 class Tokenising:
     """The tokenizer as the protocol wants it: maximum length, truncation, padding token and side."""
@@ -43,6 +48,15 @@ class Tokenising:
     def default_side(self) -> str:
         """The side that the tokenizer's own files ask for."""
         return str(self._tokenizer.padding_side)
+
+    def facts(self) -> dict[str, Any]:
+        """For the manifest."""
+        return {
+            "class": type(self._tokenizer).__name__,
+            "rust": self._fast is not None,
+            "pad_token_id": self.pad_token_id,
+            "padding_side_of_files": self.default_side,
+        }
 
     def encode(self, texts: Sequence[str]) -> Tokens:
         """Special tokens added, cut at the maximum length where the protocol truncates."""

@@ -1,0 +1,163 @@
+"""The pass of every torch engine: tokenise in chunks, form the declared batches, infer, fetch.
+
+On a card nothing waits per batch: outputs are copied back asynchronously and fetched when their
+copy has finished. How a batch becomes tensors and logits is the `Forward` of the engine.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+from runner.measure.batches import plan_batches
+from runner.measure.clocks import Parts
+from runner.measure.engines.base import Loaded
+from runner.measure.engines.loading import (
+    LoadedModel,
+    effective_attention,
+    effective_precision,
+    effective_quantization,
+)
+from runner.measure.engines.tokenizing import CHUNK_DOCUMENTS, Tokens
+from runner.measure.job import Job
+from runner.measure.passes import Ledger, Work
+
+
+class Forward(Protocol):
+    """How one batch is computed. `effective` are settings that only this engine knows."""
+
+    effective: dict[str, Any]
+
+    def inputs(self, tokens: Tokens, work: Work) -> Any:
+        """Tensors of one batch on the device; counts the tokens that will be computed."""
+
+    def logits(self, inputs: Any) -> Any:
+        """Tensor of shape (documents, outputs), rows in the order of the tokens."""
+
+
+class BatchedEngine:
+    """Loaded model with its plan of work. Not thread-safe; one per worker."""
+
+    def __init__(self, job: Job, torch: Any, loaded: LoadedModel, forward: Forward) -> None:
+        self._torch = torch
+        self._settings = job.settings
+        self._on_cpu = job.device == "cpu"
+        self._tokenising = loaded.tokenising
+        self._forward = forward
+        self._batch_size: int = job.settings["batch_size"]
+        plan_batches([1], 1, job.settings["grouping"])  # an unknown grouping is refused before any work
+        self.loaded = Loaded(self._effective(loaded.model), *self._facts(loaded), notes=loaded.notes)
+
+    # ---- inside the pass ----
+
+    def classify(self, texts: Sequence[str], ledger: Ledger, parts: Parts, work: Work) -> None:
+        fetch = None if self._on_cpu else _Fetch(self._torch, ledger, parts)
+        with self._torch.inference_mode():
+            for positions, tokens in self._batches(texts, parts, work):
+                work.batches += 1
+                work.largest_batch = max(work.largest_batch, len(positions))
+                with parts.busy("transfer"):
+                    inputs = self._forward.inputs(tokens, work)
+                with parts.busy("inference"):
+                    logits = self._forward.logits(inputs)
+                if fetch is not None:
+                    fetch.put(positions, logits)
+                    continue
+                with parts.busy("materialise"):
+                    ledger.add(positions, logits.float().numpy())
+            if fetch is not None:
+                fetch.drain()
+
+    def _batches(self, texts: Sequence[str], parts: Parts, work: Work) -> Iterator[tuple[list[int], Tokens]]:
+        """`(positions, tokens)` per batch; in corpus order only some texts are tokenised ahead."""
+        grouping = self._settings["grouping"]
+        ahead = len(texts)
+        if grouping == "none":
+            ahead = max(1, CHUNK_DOCUMENTS // self._batch_size) * self._batch_size
+        for start in range(0, len(texts), ahead):
+            with parts.busy("tokenise"):
+                tokens = self._tokenising.encode(texts[start : start + ahead])
+                lengths = [len(ids) for ids in tokens.ids]
+                plan = plan_batches(lengths, self._batch_size, grouping)
+            work.lengths.extend(lengths)
+            for batch in plan:
+                yield [start + at for at in batch], tokens.take(batch)
+
+    # ---- outside the pass ----
+
+    def warm_up(self, texts: Sequence[str], inputs: str, passes: int) -> None:
+        if inputs == "none" or passes == 0:
+            return
+        plan = list(self._batches(texts, Parts(lambda: 0), Work()))
+        longest = max(plan, key=lambda item: max(map(len, item[1].ids)))
+        with self._torch.inference_mode():
+            for _ in range(passes):
+                for _, tokens in (longest, plan[0]):
+                    self._forward.logits(self._forward.inputs(tokens, Work())).float().cpu()
+
+    def recompilations(self) -> tuple[int | None, str | None]:
+        return 0, None
+
+    def cut_tokens(self, texts: Sequence[str], lengths: Sequence[int]) -> tuple[int, int]:
+        return self._tokenising.cut_tokens(texts, lengths)
+
+    def _effective(self, model: Any) -> dict[str, Any]:
+        quantization, modules = effective_quantization(model)
+        facts = self._settings | {
+            "precision": effective_precision(model),
+            "quantization": quantization,
+            "attention": effective_attention(model),
+            "padding_side": self._tokenising.padding_side,
+            "max_length": self._tokenising.max_length,
+            "truncation": self._tokenising.truncation,
+            "threads": self._torch.get_num_threads(),
+            "compile": "none",
+            "workers": 1,
+            "devices": 1,
+        }
+        facts["extra"] = dict(self._settings["extra"])
+        if modules:
+            facts["extra"]["quantized_modules"] = modules
+        return facts | self._forward.effective
+
+    def _facts(self, loaded: LoadedModel) -> tuple[dict[str, Any], dict[str, Any]]:
+        config = loaded.model.config
+        model = {
+            "architecture": type(loaded.model).__name__,
+            "model_type": config.model_type,
+            "parameters": loaded.parameters,
+            "pad_token_id": config.pad_token_id,
+        }
+        return model, self._tokenising.facts()
+
+
+class _Fetch:
+    """Outputs on their way from the card: fetched when their copy is done, never waited for in between."""
+
+    def __init__(self, torch: Any, ledger: Ledger, parts: Parts) -> None:
+        self._torch = torch
+        self._ledger = ledger
+        self._parts = parts
+        self._waiting: deque[tuple[list[int], Any, Any]] = deque()
+
+    def put(self, positions: list[int], logits: Any) -> None:
+        with self._parts.busy("transfer"):
+            host = self._torch.empty(logits.shape, dtype=self._torch.float32, pin_memory=True)
+            host.copy_(logits.float(), non_blocking=True)
+            done = self._torch.cuda.Event()
+            done.record()
+            self._waiting.append((positions, host, done))
+        while self._waiting and self._waiting[0][2].query():
+            self._take()
+
+    def drain(self) -> None:
+        while self._waiting:
+            with self._parts.busy("materialise"):
+                self._waiting[0][2].synchronize()
+            self._take()
+
+    def _take(self) -> None:
+        positions, host, _ = self._waiting.popleft()
+        with self._parts.busy("materialise"):
+            self._ledger.add(positions, host.numpy())

@@ -1,0 +1,199 @@
+"""Engine `packed`: no padding at all, and the last layer only where the classifier looks.
+
+The texts of a batch lie one after another in one long row of tokens. Everything but attention works
+on single tokens, so it runs on the whole row at once; attention runs per text. Of the last layer only
+the first token of each text is computed, because the classifier reads nothing else. It is another
+organisation of the work (a declared variant), the same arithmetic up to rounding: at loading it is
+compared with the model itself, and a model that this file does not know is unsupported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from runner.measure.engines.batched import BatchedEngine
+from runner.measure.engines.loading import LoadedModel, load_model, quantized
+from runner.measure.engines.tokenizing import Tokens
+from runner.measure.job import Job, Unsupported
+from runner.measure.passes import Work
+
+# model type -> where the positions start: RoBERTa's follow the padding id.
+_FAMILIES = {"bert": "bert", "roberta": "roberta", "xlm-roberta": "roberta", "camembert": "roberta"}
+_TOLERANCE = {"fp32": 2e-4, "bf16": 0.1, "fp16": 0.02}
+_PROBE_LENGTHS = (3, 17, 6, 1)
+
+
+@dataclass(frozen=True)
+class Pack:
+    """One batch: ids and positions of all tokens in a row, and where each text begins (and the end)."""
+
+    ids: Tensor
+    positions: Tensor
+    starts: Tensor
+    bounds: list[int]
+
+
+def packed_engine(job: Job, torch_module: Any) -> BatchedEngine:
+    """Load the model, rebuild it without padding, compare both. Raises `Unsupported`."""
+    settings = job.settings
+    if settings["padding"] != "none":
+        raise Unsupported("engine packed pads nothing: declare padding = \"none\"")
+    if settings["compile"] != "none":
+        raise Unsupported("engine packed does not use torch.compile")
+    if settings["attention"] != "sdpa":
+        raise Unsupported("engine packed computes attention per text with sdpa")
+    if job.device != "cpu":
+        raise Unsupported("engine packed runs on the CPU only so far")
+    loaded = load_model(job.model, settings | {"quantization": "none"}, job.device, torch_module)
+    forward = PackedForward(loaded, settings, job.device)
+    return BatchedEngine(job, torch_module, forward.described(loaded), forward)
+
+
+class PackedForward:
+    """The rebuilt model; `described` is what the record says about it."""
+
+    def __init__(self, loaded: LoadedModel, settings: dict[str, Any], device: str) -> None:
+        family = _FAMILIES.get(loaded.model.config.model_type)
+        if family is None:
+            known = ", ".join(sorted(_FAMILIES))
+            raise Unsupported(f"engine packed does not know {loaded.model.config.model_type!r} (it knows {known})")
+        self._module = PackedClassifier(loaded.model, family).eval()
+        self._first_position = 0 if family == "bert" else loaded.model.config.pad_token_id + 1
+        _compare(self, loaded.model, settings["precision"])
+        self._module = quantized(self._module, settings["quantization"], device, torch)
+        self.effective: dict[str, Any] = {"engine": "packed", "padding": "none"}
+
+    def described(self, loaded: LoadedModel) -> LoadedModel:
+        """The same model, with the rebuilt module in place of the original."""
+        self._module.config = loaded.model.config
+        return LoadedModel(self._module, loaded.tokenising, loaded.notes, loaded.parameters)
+
+    def inputs(self, tokens: Tokens, work: Work) -> Pack:
+        if tokens.type_ids is not None:
+            raise Unsupported("engine packed knows texts of one segment only")
+        lengths = [len(ids) for ids in tokens.ids]
+        work.computed_tokens += sum(lengths)
+        return self.pack(tokens.ids, lengths)
+
+    def pack(self, rows: Sequence[Sequence[int]], lengths: Sequence[int]) -> Pack:
+        ids = np.fromiter((token for row in rows for token in row), dtype=np.int64, count=sum(lengths))
+        first = self._first_position
+        positions = np.concatenate([np.arange(first, first + length) for length in lengths])
+        bounds = [0, *np.cumsum(lengths).tolist()]
+        starts = torch.tensor(bounds[:-1])
+        return Pack(torch.from_numpy(ids), torch.from_numpy(positions), starts, bounds)
+
+    def logits(self, inputs: Pack) -> Tensor:
+        result: Tensor = self._module(inputs)
+        return result
+
+
+class PackedClassifier(nn.Module):
+    """Encoder and head of a BERT-like classifier over packs; weights are shared with the original."""
+
+    def __init__(self, model: Any, family: str) -> None:
+        super().__init__()
+        base = getattr(model, model.base_model_prefix)
+        config = model.config
+        if config.hidden_act != "gelu":
+            raise Unsupported(f"engine packed knows the activation gelu, not {config.hidden_act!r}")
+        if getattr(config, "is_decoder", False) or getattr(config, "position_embedding_type", "absolute") != "absolute":
+            raise Unsupported("engine packed knows encoders with absolute positions only")
+        embeddings = base.embeddings
+        self.words = embeddings.word_embeddings
+        # Every text is segment 0: its vector is added to the positions once and for all.
+        segment: Tensor = embeddings.token_type_embeddings.weight[0]
+        self.positions = nn.Parameter(embeddings.position_embeddings.weight + segment, requires_grad=False)
+        self.norm = embeddings.LayerNorm
+        self.layers = nn.ModuleList(PackedLayer(layer, config.num_attention_heads) for layer in base.encoder.layer)
+        if family == "bert":
+            self.dense, self.out = base.pooler.dense, model.classifier
+        else:
+            self.dense, self.out = model.classifier.dense, model.classifier.out_proj
+
+    def forward(self, pack: Pack) -> Tensor:
+        hidden = self.norm(self.words(pack.ids) + functional.embedding(pack.positions, self.positions))
+        for layer in self.layers[:-1]:
+            hidden = layer(hidden, pack)
+        last = self.layers[-1]
+        assert isinstance(last, PackedLayer)
+        first = last.first_tokens(hidden, pack)
+        logits: Tensor = self.out(torch.tanh(self.dense(first)))
+        return logits
+
+
+class PackedLayer(nn.Module):
+    """One encoder layer. Query, key and value are one matrix product."""
+
+    def __init__(self, layer: Any, heads: int) -> None:
+        super().__init__()
+        parts = (layer.attention.self.query, layer.attention.self.key, layer.attention.self.value)
+        width = parts[0].in_features
+        self.heads = heads
+        self.qkv = nn.Linear(width, 3 * width, dtype=parts[0].weight.dtype, device=parts[0].weight.device)
+        self.qkv.weight = nn.Parameter(torch.cat([part.weight for part in parts]), requires_grad=False)
+        self.qkv.bias = nn.Parameter(torch.cat([part.bias for part in parts]), requires_grad=False)
+        self.attended = layer.attention.output.dense
+        self.norm_attended = layer.attention.output.LayerNorm
+        self.wide = layer.intermediate.dense
+        self.narrow = layer.output.dense
+        self.norm = layer.output.LayerNorm
+
+    def forward(self, hidden: Tensor, pack: Pack) -> Tensor:
+        query, key, value = self._heads(hidden)
+        context = torch.cat(
+            [
+                functional.scaled_dot_product_attention(
+                    query[:, :, start:stop], key[:, :, start:stop], value[:, :, start:stop]
+                )
+                for start, stop in zip(pack.bounds, pack.bounds[1:], strict=False)
+            ],
+            dim=2,
+        )
+        return self._rest(hidden, context)
+
+    def first_tokens(self, hidden: Tensor, pack: Pack) -> Tensor:
+        """Only the first token of each text: it looks at all tokens of its text, nothing looks at the others."""
+        query, key, value = self._heads(hidden)
+        context = torch.cat(
+            [
+                functional.scaled_dot_product_attention(
+                    query[:, :, start : start + 1], key[:, :, start:stop], value[:, :, start:stop]
+                )
+                for start, stop in zip(pack.bounds, pack.bounds[1:], strict=False)
+            ],
+            dim=2,
+        )
+        return self._rest(hidden[pack.starts], context)
+
+    def _heads(self, hidden: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Query, key, value of shape (1, heads, tokens, width of a head)."""
+        tokens, width = hidden.shape
+        split = self.qkv(hidden).view(tokens, 3, self.heads, width // self.heads).permute(1, 2, 0, 3).unsqueeze(1)
+        return split[0], split[1], split[2]
+
+    def _rest(self, hidden: Tensor, context: Tensor) -> Tensor:
+        flat = context[0].transpose(0, 1).reshape(hidden.shape)
+        attended = self.norm_attended(self.attended(flat) + hidden)
+        result: Tensor = self.norm(self.narrow(functional.gelu(self.wide(attended))) + attended)
+        return result
+
+
+def _compare(forward: PackedForward, model: Any, precision: str) -> None:
+    """Packed against the model itself on a few made-up texts: a rebuilt model that differs is not used."""
+    generator = np.random.default_rng(0)
+    vocabulary = model.config.vocab_size
+    rows = [(generator.integers(5, vocabulary, length)).tolist() for length in _PROBE_LENGTHS]
+    with torch.inference_mode():
+        packed = forward.logits(forward.pack(rows, [len(row) for row in rows])).float()
+        wanted = torch.cat([model(input_ids=torch.tensor([row])).logits for row in rows]).float()
+    difference = float((packed - wanted).abs().max())
+    if not difference <= _TOLERANCE[precision]:
+        raise Unsupported(f"engine packed differs from this model by {difference:.2g} in its outputs: not used")

@@ -1,0 +1,263 @@
+"""Engines on real small models: what is declared is what runs (M9, M15, M16, M18, M19; MO-06, MO-11, MO-15)."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from runner.corpus.read import iter_table  # noqa: E402
+from runner.evidence.attempt import Settings  # noqa: E402
+from runner.measure.engines.loading import refuse_precision  # noqa: E402
+from runner.measure.job import CorpusSource, Job, ModelSource, Unsupported  # noqa: E402
+from runner.measure.journal import Journal  # noqa: E402
+from runner.measure.worker import Worker  # noqa: E402
+from tests.measure.fake_cuda import FakeCuda  # noqa: E402
+
+ROOT = Path(__file__).parents[2]
+MODEL = ROOT / "protocol" / "model"
+CASES = Path(__file__).parents[1] / "cases"
+LABELS = ("account", "billing", "delivery", "product", "returns", "technical")
+TEXTS = [
+    "Where is my parcel?", "I was charged twice for the same order and want my money back please.", "Broken screen.",
+    "I cannot log in since yesterday, the password is refused. " * 6, "Can I return the shoes?", "Size?",
+    "The invoice has the wrong address. " * 3, "ok", "Does the lamp work outside?", "It never arrived. " * 40,
+]
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    path = tmp_path / "corpus.jsonl"
+    rows = [json.dumps({"id": f"d{number}", "text": text}) for number, text in enumerate(TEXTS)]
+    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    return path
+
+
+def job_for(corpus: Path, model: Path = MODEL, labels: tuple[str, ...] = LABELS, **settings: Any) -> Job:
+    folder = corpus.parent
+    wanted = Settings(**({"max_length": 512, "threads": 1} | settings))
+    return Job(
+        attempt_id="a", corpus=CorpusSource(str(corpus), "id", "text", len(TEXTS)),
+        model=ModelSource(str(model), False, False, None, wanted.max_length or 512, labels, None),
+        settings=wanted.as_json(), seed=0, device="cpu", warm_up_inputs="longest_and_first", warm_up_passes=1,
+        sample_interval_seconds=0.05, timed=True, journal=str(folder / "a.jsonl"), results=str(folder / "a.results"),
+        result=str(folder / "a.result"), predictions=str(folder / "a.parquet"), spawned_mono_ns=time.monotonic_ns(),
+        parent_pid=0,
+    )
+
+
+def work(job: Job) -> dict[str, Any]:
+    for name in (job.results, job.predictions):
+        Path(name).unlink(missing_ok=True)
+    journal = Journal(Path(job.journal))
+    try:
+        return Worker(job, journal, None).run()
+    finally:
+        journal.close()
+
+
+def rows(job: Job) -> list[tuple[str | None, ...]]:
+    return [cells for _, cells in iter_table(Path(job.predictions), ("id", "label"))]
+
+
+def differences(job: Job, result: dict[str, Any]) -> tuple[str, ...]:
+    return Settings(**job.settings).differences(Settings(**result["facts"]["effective"]))
+
+
+def test_m15_batches_padding_and_grouping_change_the_work_not_the_answers(corpus: Path) -> None:
+    computed, answers = {}, {}
+    for name, settings in {
+        "b1": {"batch_size": 1},
+        "b4": {"batch_size": 4},
+        "sorted": {"batch_size": 4, "grouping": "length-sorted"},
+        "budget": {"batch_size": 4, "grouping": "token-budget:150"},
+        "multiple": {"batch_size": 4, "padding": "multiple-of:64"},
+        "full": {"batch_size": 4, "padding": "max-length"},
+        "packed": {"batch_size": 4, "padding": "none", "engine": "packed"},
+    }.items():
+        job = job_for(corpus, **settings)
+        result = work(job)
+        assert result["status"] == "completed", result["error"]
+        assert differences(job, result) == ()
+        computed[name], answers[name] = result["tokens"]["computed_tokens"], rows(job)
+        assert result["tokens"]["real_tokens"] == computed["b1"]
+        assert [row[0] for row in answers[name]] == [f"d{number}" for number in range(len(TEXTS))]
+    assert len({tuple(answer) for answer in answers.values()}) == 1
+    assert computed["packed"] == computed["b1"] < computed["sorted"] < computed["b4"] < computed["full"]
+    assert computed["full"] == 512 * len(TEXTS)
+    assert computed["multiple"] % 64 == 0
+    assert computed["budget"] < computed["b4"]
+
+
+def test_m17_phases_and_parts_of_the_pass_are_recorded_apart(corpus: Path) -> None:
+    result = work(job_for(corpus))
+    assert {"process_start", "imports", "load", "warm_up", "pass", "evaluation", "writing"} == set(result["phases"])
+    parts = result["part_seconds"]
+    assert set(parts) == {"read", "tokenise", "transfer", "inference", "materialise"}
+    assert sum(parts.values()) <= result["pass_seconds"] == result["phases"]["pass"]
+
+
+def test_m29_truncation_is_counted_in_documents_and_tokens(corpus: Path) -> None:
+    full = work(job_for(corpus))["tokens"]
+    cut = work(job_for(corpus, max_length=20))["tokens"]
+    assert (full["truncated_documents"], full["cut_tokens"]) == (0, 0)
+    assert cut["truncated_documents"] == 3
+    assert cut["real_tokens"] + cut["cut_tokens"] == full["real_tokens"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"attention": "flash_attention_2"}, "attention flash_attention_2 is not possible here"),
+        ({"attention": "magic"}, "attention 'magic' is not known"),
+        ({"precision": "fp8"}, "precision 'fp8' is not known"),
+        ({"quantization": "int4"}, "quantization 'int4' is not known"),
+        ({"engine": "fast"}, "engine 'fast' is not known"),
+        ({"padding": "zigzag"}, "padding 'zigzag' is not known"),
+        ({"grouping": "zigzag"}, "grouping 'zigzag' is not known"),
+        ({"engine": "packed"}, "declare padding"),
+        ({"padding": "none", "batch_size": 4}, "padding none needs texts of equal length"),
+    ],
+)
+def test_m16_what_cannot_be_done_is_unsupported_and_never_replaced(
+    corpus: Path, settings: dict[str, Any], words: str
+) -> None:
+    result = work(job_for(corpus, **settings))
+    assert result["status"] == "unsupported", result["error"]
+    assert words in result["error"]["message"]
+    assert "pass_seconds" not in result
+
+
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+def test_m9_precision_is_read_from_the_parameters(corpus: Path, precision: str) -> None:
+    result = work(job_for(corpus, precision=precision))
+    assert result["facts"]["effective"]["precision"] == precision
+
+
+@pytest.mark.parametrize("engine", ["transformers", "packed"])
+def test_int8_modules_are_counted(corpus: Path, engine: str) -> None:
+    padding = "none" if engine == "packed" else "longest"
+    job = job_for(corpus, quantization="int8-dynamic", engine=engine, padding=padding)
+    result = work(job)
+    assert result["status"] == "completed", result["error"]
+    effective = result["facts"]["effective"]
+    assert effective["quantization"] == "int8-dynamic"
+    assert effective["extra"]["quantized_modules"] >= 10
+    assert differences(job, result) == ()
+
+
+def test_mo11_emulated_bf16_is_unsupported_with_the_capability() -> None:
+    case = json.loads((CASES / "MO-11" / "device.json").read_bytes())
+    cuda = FakeCuda(capability=tuple(case["compute_capability"]), native_bf16=False)
+    with pytest.raises(Unsupported, match=r"bf16 is only emulated .*7\.5"):
+        refuse_precision("bf16", cuda)
+    refuse_precision("fp16", cuda)
+    refuse_precision("bf16", FakeCuda(capability=(8, 0)))
+
+
+# ---- models made here ----------------------------------------------------------------------------
+
+
+def tiny_model(folder: Path, kind: str, **changes: Any) -> Path:
+    """A random classifier of another family, with the demo's tokenizer."""
+    import transformers
+
+    torch.manual_seed(1)
+    common = {"vocab_size": 2000, "id2label": dict(enumerate(LABELS)), "num_labels": len(LABELS)}
+    encoder = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64,
+               "max_position_embeddings": 520, "pad_token_id": 0}
+    configs = {
+        "roberta": lambda: transformers.RobertaConfig(**(common | encoder | changes)),
+        "bert": lambda: transformers.BertConfig(**(common | encoder | changes)),
+        "electra": lambda: transformers.ElectraConfig(**(common | encoder | {"embedding_size": 16} | changes)),
+        "gpt2": lambda: transformers.GPT2Config(
+            **(common | {"n_positions": 512, "n_embd": 32, "n_layer": 2, "n_head": 2, "eos_token_id": 3} | changes)
+        ),
+    }
+    model = transformers.AutoModelForSequenceClassification.from_config(configs[kind]())
+    model.save_pretrained(folder)
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(MODEL / name, folder / name)
+    return folder
+
+
+def logits(job: Job) -> Any:
+    from runner.measure.journal import read_results
+
+    positions, outputs = read_results(Path(job.results))
+    assert sorted(positions) == list(range(len(TEXTS)))
+    return outputs[sorted(range(len(positions)), key=positions.__getitem__)]
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta"])
+def test_packed_gives_the_outputs_of_the_model_itself(corpus: Path, tmp_path: Path, kind: str) -> None:
+    model = tiny_model(tmp_path / kind, kind)
+    plain, packed = job_for(corpus, model), job_for(corpus, model, engine="packed", padding="none", batch_size=8)
+    assert work(plain)["status"] == "completed"
+    wanted = logits(plain)
+    assert work(packed)["status"] == "completed"
+    assert abs(logits(packed) - wanted).max() < 1e-5
+    assert abs(wanted).max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "words"),
+    [("electra", {}, "does not know 'electra'"), ("bert", {"hidden_act": "relu"}, "knows the activation gelu")],
+)
+def test_packed_refuses_models_that_it_does_not_know(
+    corpus: Path, tmp_path: Path, kind: str, changes: dict[str, Any], words: str
+) -> None:
+    model = tiny_model(tmp_path / kind, kind, **changes)
+    result = work(job_for(corpus, model, engine="packed", padding="none"))
+    assert (result["status"], result["completed"]) == ("unsupported", 0)
+    assert words in result["error"]["message"]
+
+
+def test_packed_is_not_used_when_it_differs_from_the_model(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from runner.measure.engines import packed
+
+    heads = packed.PackedLayer._heads
+    monkeypatch.setattr(packed.PackedLayer, "_heads", lambda layer, hidden: heads(layer, hidden)[::-1])
+    result = work(job_for(corpus, engine="packed", padding="none"))
+    assert result["status"] == "unsupported"
+    assert "differs from this model" in result["error"]["message"]
+
+
+def test_mo06_without_padding_token_only_batch_1_may_run(corpus: Path, tmp_path: Path) -> None:
+    case = json.loads((CASES / "MO-06" / "run.json").read_bytes())
+    model = tiny_model(tmp_path / "gpt2", "gpt2")
+    config = json.loads((model / "tokenizer_config.json").read_bytes())
+    config |= {"tokenizer_class": "PreTrainedTokenizerFast", "pad_token": None, "eos_token": "[SEP]"}
+    (model / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
+    found = {}
+    for item in case["passes"]:
+        result = work(job_for(corpus, model, batch_size=item["batch"]))
+        found[item["batch"]] = result
+    assert found[1]["status"] == "completed", found[1]["error"]
+    for batch in (4, 8):
+        assert (found[batch]["status"], found[batch]["completed"]) == ("unsupported", 0)
+        assert "no padding token" in found[batch]["error"]["message"]
+    job = job_for(corpus, model, batch_size=4)
+    declared = work(replace(job, model=replace(job.model, pad_token="eos")))
+    assert declared["status"] == "completed", declared["error"]
+    assert declared["facts"]["tokenizer"]["pad_token_id"] == 3
+
+
+def test_a_model_whose_head_is_not_in_its_files_is_not_measured(corpus: Path, tmp_path: Path) -> None:
+    import transformers
+
+    model = tiny_model(tmp_path / "bert", "bert")
+    whole = transformers.AutoModelForSequenceClassification.from_pretrained(model)
+    whole.bert.save_pretrained(model)
+    config = json.loads((model / "config.json").read_bytes())
+    config |= {"id2label": {str(number): label for number, label in enumerate(LABELS)}}
+    (model / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    result = work(job_for(corpus, model))
+    assert (result["status"], result["error"]["kind"]) == ("failed", "model without trained weights")
