@@ -9,31 +9,31 @@ from pathlib import Path
 from typing import Literal
 
 from runner.corpus.identity import Clash
-from runner.errors import InputRefused
+from runner.errors import InputRefused, show_value
 
-Kind = Literal["the id is empty", "the label is empty", "no text", "the label has no name"]
+Kind = Literal["the id is empty", "the label is empty", "no text"]
 LISTED = 20
 _COUNTED: dict[Kind, tuple[str, str]] = {
     "the id is empty": ("empty id", "empty ids"),
     "the label is empty": ("empty label", "empty labels"),
     "no text": ("document without text", "documents without text"),
-    "the label has no name": ("label without a name", "labels without a name"),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One fault: `place` is `line 3` or, in a folder, `part.csv:3`."""
+    """One fault: `place` is `line 3` or, in a folder, `part.csv:3`; `id` if the document has one."""
 
     place: str
     line: int
     column: str
     value: str
     kind: Kind
-    who: str = ""
+    id: str | None = None
 
     def __str__(self) -> str:
-        return f"{self.place}, {self.who}column {self.column}: {self.kind}"
+        who = "" if self.id is None else f"id {show_value(self.id)}, "
+        return f"{self.place}, {who}column {self.column}: {self.kind}"
 
 
 @dataclass

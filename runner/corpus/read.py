@@ -10,7 +10,7 @@ from runner.corpus.findings import Finding, Findings
 from runner.corpus.identity import IdentityCheck, trimmed
 from runner.corpus.remarks import Remarks
 from runner.corpus.table import KINDS, iter_rows, iter_table, table_files
-from runner.errors import InputRefused, show_value
+from runner.errors import InputRefused
 from runner.evidence.canonical import records_sha256, sha256_file
 
 __all__ = ["Corpus", "Document", "corpus_records", "iter_table", "read_corpus"]
@@ -72,12 +72,11 @@ def read_corpus(
             findings.add(Finding(place, row.line, id_column, identifier or "", "the id is empty"))
             continue
         identity.add(identifier, place)
-        who = f"id {show_value(identifier)}, "
         label = row.values[2] if label_column else None
         if label_column and (label is None or not label.strip()):
-            findings.add(Finding(place, row.line, label_column, label or "", "the label is empty", who))
+            findings.add(Finding(place, row.line, label_column, label or "", "the label is empty", identifier))
         if text is None or (not text.strip() and not allow_empty_texts):
-            findings.add(Finding(place, row.line, text_column, text or "", "no text", who))
+            findings.add(Finding(place, row.line, text_column, text or "", "no text", identifier))
             continue
         groups = tuple(value or "" for value in row.values[groups_start:])
         remarks.add(place, identifier, text, label)

@@ -23,7 +23,7 @@ from runner.corpus.overlap import normalised_text
 from runner.corpus.remarks import Remarks
 from runner.corpus.source import Item, Source
 from runner.corpus.strata import Band, TokenCounter, band_of
-from runner.errors import InputRefused, show_value
+from runner.errors import InputRefused
 
 OUTSIDE = 255
 _CHUNK = 1024
@@ -173,11 +173,11 @@ def _faults(item: Item, source: Source, rules: Rules) -> list[Finding]:
     if item.id is None or not trimmed(item.id):
         return [Finding(item.place, item.line, source.id_column or "id", item.id or "", "the id is empty")]
     found = []
-    who = f"id {show_value(item.id)}, "
-    if item.label is None or not item.label.strip():
-        found.append(Finding(item.place, item.line, source.label_column, item.label or "", "the label is empty", who))
-    if item.text is None or (not item.text.strip() and not rules.allow_empty_texts):
-        found.append(Finding(item.place, item.line, source.text_columns[0], item.text or "", "no text", who))
+    label, text = item.label, item.text
+    if label is None or not label.strip():
+        found.append(Finding(item.place, item.line, source.label_column, label or "", "the label is empty", item.id))
+    if text is None or (not text.strip() and not rules.allow_empty_texts):
+        found.append(Finding(item.place, item.line, source.text_columns[0], text or "", "no text", item.id))
     return found
 
 
