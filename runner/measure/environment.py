@@ -20,6 +20,7 @@ from typing import Any
 from runner import __version__
 from runner.evidence.machine import machine_id
 from runner.evidence.manifest import Compatibility, Gpu, Manifest
+from runner.measure.rocm import installed_rocm, look_up
 
 # Only these variables, by name or prefix: a token must never land in a record (M53).
 ALLOWED_VARIABLES = (
@@ -105,20 +106,17 @@ def make_manifest(
     *,
     collected_at_utc: str,
     environment: Mapping[str, str],
-    driver: Mapping[str, str | None],
-    rocm: Compatibility,
 ) -> Manifest:
     """Join what the worker found (`facts`) with what the parent reads of host, packages and code."""
     host, host_reasons = host_facts()
     code, code_reasons = code_facts()
     installation, installation_reasons = installation_facts()
     reasons = dict(facts["reasons"]) | host_reasons | code_reasons | installation_reasons
-    reasons |= {f"driver.{name}": "no driver of this kind was found" for name, value in driver.items() if value is None}
     return Manifest(
         machine_id=machine_id(),
         collected_at_utc=collected_at_utc,
         gpus=tuple(Gpu(**gpu) for gpu in facts["gpus"]),
-        driver=dict(driver),
+        driver=facts.get("driver", {}),
         runtime=facts["runtime"],
         host=host,
         packages=packages(),
@@ -128,10 +126,21 @@ def make_manifest(
         determinism=facts["determinism"],
         model=facts["model"],
         tokenizer=facts["tokenizer"],
-        rocm=rocm,
+        rocm=_compatibility(facts),
         installation=installation,
         reasons=reasons,
     )
+
+
+def _compatibility(facts: Mapping[str, Any]) -> Compatibility:
+    """AMD's table, asked with what the worker and this machine really say."""
+    runtime = facts["runtime"]
+    targets = [gpu["compute_capability"] or "" for gpu in facts["gpus"]]
+    return look_up(runtime.get("hip"), targets, runtime.get("torch", ""), _os_release(), installed_rocm())
+
+
+def _os_release() -> dict[str, str]:
+    return dict(line.split("=", 1) for line in _lines("/etc/os-release") if "=" in line)
 
 
 @functools.cache
@@ -152,7 +161,7 @@ def cpu_name() -> str:
 
 def host_facts() -> tuple[dict[str, str | int | float | bool | None], dict[str, str]]:
     """CPU, memory, system and container hints, with reasons for what is null."""
-    release = dict(line.split("=", 1) for line in _lines("/etc/os-release") if "=" in line)
+    release = _os_release()
     facts: dict[str, str | int | float | bool | None] = {
         "cpu": cpu_name(),
         "cpus_logical": os.cpu_count(),

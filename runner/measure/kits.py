@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -11,6 +12,7 @@ from runner.measure.memory import CudaCounters
 
 if TYPE_CHECKING:
     from runner.measure.engines.base import LoadedEngine
+    from runner.measure.nvml import CardConditions
 
 
 class Kit(Protocol):
@@ -24,6 +26,9 @@ class Kit(Protocol):
 
     def load(self, job: Job) -> LoadedEngine:
         """The model, ready to work."""
+
+    def conditions(self, job: Job) -> CardConditions | None:
+        """Readings of the cards while the pass runs; None without cards or driver."""
 
     def facts(self, job: Job) -> dict[str, Any]:
         """Runtime, determinism, cards, reasons: see `environment.torch_facts`."""
@@ -41,6 +46,8 @@ class TorchKit:
 
     def __init__(self) -> None:
         self._torch: Any = None
+        self._driver: str | None = None
+        self._no_driver: str | None = None
 
     def imports(self) -> None:
         import torch
@@ -79,7 +86,27 @@ class TorchKit:
 
         return transformers_engine(job, self._torch)
 
+    def conditions(self, job: Job) -> CardConditions | None:
+        if job.device == "cpu":
+            return None
+        from runner.measure.nvml import CardConditions, Nvml, load_nvml
+
+        module, self._no_driver = load_nvml()
+        if module is None:
+            return None
+        cuda = self._torch.cuda
+        cards = range(job.settings["devices"] or 1)
+        uuids = [getattr(cuda.get_device_properties(card), "uuid", None) for card in cards]
+        nvml = Nvml(module, [None if uuid is None else str(uuid) for uuid in uuids])
+        self._driver = nvml.driver()
+        return CardConditions(nvml, os.getpid())
+
     def facts(self, job: Job) -> dict[str, Any]:
         from runner.measure.environment import torch_facts
 
-        return torch_facts(self._torch, job.device)
+        facts = torch_facts(self._torch, job.device)
+        if job.device != "cpu":
+            facts["driver"] = {"nvidia": self._driver}
+            if self._driver is None:
+                facts["reasons"]["driver.nvidia"] = self._no_driver or "not asked"
+        return facts

@@ -9,12 +9,13 @@ the protocol's interval for the memory plot and for the times of the peaks.
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from runner.measure.repeat import Repeater
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _RESET_PEAK_RSS = "5"
@@ -106,7 +107,7 @@ class Timeline:
 
 
 class Sampler:
-    """Thread that reads counters at an interval. It waits on an event, so it costs nothing in between."""
+    """Reads counters at an interval into a time line."""
 
     def __init__(
         self, interval_seconds: float, read: Callable[[], dict[str, int]], now_ns: Callable[[], int] = time.monotonic_ns
@@ -114,26 +115,18 @@ class Sampler:
         self._read = read
         self._now_ns = now_ns
         self._start_ns = 0
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="memory", daemon=True)
+        self._repeater = Repeater("memory", interval_seconds, self._sample)
         self.timeline = Timeline(interval_seconds)
 
     def start(self) -> None:
         """First sample now; call right before the pass starts."""
         self._start_ns = self._now_ns()
-        self._sample()
-        self._thread.start()
+        self._repeater.start()
 
     def stop(self) -> Timeline:
         """Last sample now, after the pass."""
-        self._stop.set()
-        self._thread.join()
-        self._sample()
+        self._repeater.stop()
         return self.timeline
-
-    def _run(self) -> None:
-        while not self._stop.wait(self.timeline.interval_seconds):
-            self._sample()
 
     def _sample(self) -> None:
         self.timeline.samples.append(((self._now_ns() - self._start_ns) / 1e9, self._read()))

@@ -23,11 +23,15 @@ T = TypeVar("T")
 
 @dataclass
 class Work:
-    """Tokens of a pass, counted by the engine while it works."""
+    """Tokens of a pass, counted by the engine while it works.
+
+    `device_seconds`: time that the device was busy with inference, from device events; None on a host.
+    """
 
     lengths: list[int] = field(default_factory=list)
     computed_tokens: int = 0
     largest_batch: int = 0
+    device_seconds: float | None = None
     batches: int = 0
 
 

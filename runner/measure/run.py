@@ -18,7 +18,6 @@ from runner.evidence.campaign import Campaign
 from runner.evidence.canonical import sha256_bytes
 from runner.evidence.files import campaign_lock, write_atomic
 from runner.evidence.machine import machine_id
-from runner.evidence.manifest import Compatibility
 from runner.evidence.store import AttemptStore
 from runner.measure.clocks import wall_clock_moved, wall_clock_note
 from runner.measure.devices import Presence, look_for
@@ -27,7 +26,7 @@ from runner.measure.job import CorpusSource, Job, ModelSource
 from runner.measure.rows import WorkFiles, final_row, lost_row
 from runner.measure.schedule import Planned, missing, schedule
 from runner.measure.supervisor import WORKER, ChildEnd, StopRequest, run_worker
-from runner.measure.telemetry import HostSnapshot, host_conditions
+from runner.measure.telemetry import HostSnapshot, host_conditions, with_cards
 from runner.protocol.freeze import append_variants, load_lock
 from runner.protocol.labels import LabelTable, table_of
 from runner.protocol.modelfiles import check_model
@@ -35,8 +34,6 @@ from runner.protocol.schema import CorpusFiles, Lock, LockedVariant
 from runner.protocol.schema import Protocol as QualityProtocol
 from runner.protocol.variants import batch_series
 from runner.units import parse_decimal, utc_text
-
-_NO_ROCM = Compatibility(verdict="not applicable", table_date=None, source=None, detail="no ROCm build of torch")
 
 
 class Progress(Interface):
@@ -286,6 +283,7 @@ class Measurement:
             command=self._worker,
         )
         conditions = host_conditions(before, HostSnapshot.read(), end.cpu_seconds, end.elapsed_seconds)
+        conditions = with_cards(conditions, end.result or {}, on_card=device != "cpu")
         row = final_row(started, end, files, self._ids[item.corpus_id], self._table)
         return row.model_copy(
             update={
@@ -327,9 +325,7 @@ class Measurement:
         facts = (end.result or {}).get("facts", {})
         if "runtime" not in facts:
             return None
-        manifest = make_manifest(
-            facts, collected_at_utc=self._collected_at, environment=environment, driver={}, rocm=_NO_ROCM
-        )
+        manifest = make_manifest(facts, collected_at_utc=self._collected_at, environment=environment)
         data = manifest.dump()
         sha256 = sha256_bytes(data)
         path = self._campaign.manifests / f"{sha256}.json"

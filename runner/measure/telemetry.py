@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 _SHARED_FROM_CORES = 0.25
@@ -34,10 +36,24 @@ class HostSnapshot:
 class Conditions:
     """Summary of one attempt: values, reasons for what is missing, whether the processors were shared."""
 
-    values: dict[str, float | None]
+    values: dict[str, Any]
     reasons: dict[str, str]
     shared: bool | None
     shared_reason: str | None
+
+
+def with_cards(host: Conditions, result: Mapping[str, Any], *, on_card: bool) -> Conditions:
+    """Add what the worker read of the cards; on cards, only another process on them counts as sharing."""
+    values: dict[str, Any] = dict(host.values)
+    if result.get("device_seconds") is not None:
+        values["device_busy_seconds"] = result["device_seconds"]
+    cards = result.get("facts", {}).get("cards")
+    if not on_card:
+        return replace(host, values=values)
+    if cards is None:
+        return Conditions(values, host.reasons, None, "nothing reads the processes of a card here")
+    reason = None if cards["shared"] is not None else "the driver does not list the processes of a card"
+    return Conditions(values | cards["values"], host.reasons | cards["reasons"], cards["shared"], reason)
 
 
 def host_conditions(before: HostSnapshot, after: HostSnapshot, own_cpu_seconds: float, elapsed: float) -> Conditions:

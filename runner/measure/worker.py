@@ -29,13 +29,16 @@ from runner.measure.journal import Journal, ResultSpool, count_results  # noqa: 
 from runner.measure.kits import Kit, kit_for  # noqa: E402
 from runner.measure.memory import PassMemory  # noqa: E402
 from runner.measure.passes import PassResult, Texts, run_pass  # noqa: E402
+from runner.measure.repeat import Repeater  # noqa: E402
 
 if TYPE_CHECKING:
     from runner.measure.engines.base import LoadedEngine
+    from runner.measure.nvml import CardConditions
     from runner.protocol.labels import Decoded, LabelTable
 
 _PR_SET_PDEATHSIG = 1
 _LISTED_IDS = 20
+_CARD_INTERVAL_SECONDS = 1.0
 
 
 def main(arguments: list[str], kit: Kit | None = None) -> int:
@@ -100,6 +103,7 @@ class Worker:
         with self._phase("load"):
             device, counters = kit.device(job)
             engine = kit.load(job)
+            cards = kit.conditions(job)
         loaded = engine.loaded
         self._facts = {"effective": loaded.effective, "model": loaded.model, "tokenizer": loaded.tokenizer}
         self._facts |= kit.facts(job)
@@ -108,18 +112,32 @@ class Worker:
             engine.warm_up(_read(job).texts, job.warm_up_inputs, job.warm_up_passes)
         memory = PassMemory(job.sample_interval_seconds, "cpu", _host_memory_bytes(), counters)
         self._journal.event("phase", phase="pass")
-        memory.start()
-        try:
+        with self._watched(memory, cards):
             done = run_pass(
                 lambda: _read(job), engine, device, lambda outputs: self._decoded(decode(outputs, table)), self._spool
             )
-        except Exception as error:
-            self._report_memory(memory)
-            self._report_non_finite(error)
-            raise
-        self._report_memory(memory)
         self._phases["pass"] = done.seconds
         return self._write(done, engine)
+
+    @contextlib.contextmanager
+    def _watched(self, memory: PassMemory, cards: CardConditions | None) -> Iterator[None]:
+        """Memory and cards are sampled during the pass; what they saw is reported however it ends."""
+        repeater = None if cards is None else Repeater("cards", _CARD_INTERVAL_SECONDS, cards.sample)
+        if repeater is not None:
+            repeater.start()
+        memory.start()
+        try:
+            yield
+        except Exception as error:
+            self._report_non_finite(error)
+            raise
+        finally:
+            timeline, peaks = memory.stop()
+            self._facts |= {"memory": peaks, "timeline": timeline.as_json()}
+            if cards is not None and repeater is not None:
+                repeater.stop()
+                values, reasons, shared = cards.summary()
+                self._facts["cards"] = {"values": values, "reasons": reasons, "shared": shared}
 
     @staticmethod
     def _decoded(decoded: Decoded) -> Decoded:
@@ -150,15 +168,11 @@ class Worker:
                 "truncated_documents": cut_documents,
                 "cut_tokens": cut,
             },
+            "device_seconds": done.work.device_seconds,
             "recompilations": recompilations,
             "recompilations_reason": reason,
             "predictions": {"sha256": bytes_sha, "records_sha256": rows_sha, "rows": len(done.ids)},
         }
-
-    def _report_memory(self, memory: PassMemory) -> None:
-        timeline, peaks = memory.stop()
-        self._facts["memory"] = peaks
-        self._facts["timeline"] = timeline.as_json()
 
     def _report_non_finite(self, error: Exception) -> None:
         """A pass with NaN or infinite logits has failed; those ids get no label (MO-10)."""

@@ -21,6 +21,7 @@ from runner.measure.clocks import Device, HostDevice, Parts
 from runner.measure.engines.base import Loaded
 from runner.measure.job import Job
 from runner.measure.memory import CudaCounters
+from runner.measure.nvml import CardConditions
 from runner.measure.passes import Ledger, Work
 from runner.measure.worker import main
 
@@ -94,6 +95,9 @@ class LightKit:
 
     def load(self, job: Job) -> LightEngine:
         return LightEngine(job)
+
+    def conditions(self, job: Job) -> CardConditions | None:
+        return None
 
     def facts(self, job: Job) -> dict[str, Any]:
         return {"runtime": {}, "determinism": {}, "gpus": [], "reasons": {}}

@@ -6,13 +6,13 @@ copy has finished. How a batch becomes tensors and logits is the `Forward` of th
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 from runner.measure.batches import plan_batches
 from runner.measure.clocks import Parts
 from runner.measure.engines.base import Loaded
+from runner.measure.engines.fetch import Fetch
 from runner.measure.engines.loading import (
     LoadedModel,
     effective_attention,
@@ -52,22 +52,23 @@ class BatchedEngine:
     # ---- inside the pass ----
 
     def classify(self, texts: Sequence[str], ledger: Ledger, parts: Parts, work: Work) -> None:
-        fetch = None if self._on_cpu else _Fetch(self._torch, ledger, parts)
+        fetch = None if self._on_cpu else Fetch(self._torch, ledger, parts)
         with self._torch.inference_mode():
             for positions, tokens in self._batches(texts, parts, work):
                 work.batches += 1
                 work.largest_batch = max(work.largest_batch, len(positions))
                 with parts.busy("transfer"):
                     inputs = self._forward.inputs(tokens, work)
+                if fetch is not None:
+                    fetch.run(positions, self._forward.logits, inputs)
+                    continue
                 with parts.busy("inference"):
                     logits = self._forward.logits(inputs)
-                if fetch is not None:
-                    fetch.put(positions, logits)
-                    continue
                 with parts.busy("materialise"):
                     ledger.add(positions, logits.float().numpy())
             if fetch is not None:
                 fetch.drain()
+                work.device_seconds = fetch.device_seconds
 
     def _batches(self, texts: Sequence[str], parts: Parts, work: Work) -> Iterator[tuple[list[int], Tokens]]:
         """`(positions, tokens)` per batch; in corpus order only some texts are tokenised ahead."""
@@ -130,34 +131,3 @@ class BatchedEngine:
             "pad_token_id": config.pad_token_id,
         }
         return model, self._tokenising.facts()
-
-
-class _Fetch:
-    """Outputs on their way from the card: fetched when their copy is done, never waited for in between."""
-
-    def __init__(self, torch: Any, ledger: Ledger, parts: Parts) -> None:
-        self._torch = torch
-        self._ledger = ledger
-        self._parts = parts
-        self._waiting: deque[tuple[list[int], Any, Any]] = deque()
-
-    def put(self, positions: list[int], logits: Any) -> None:
-        with self._parts.busy("transfer"):
-            host = self._torch.empty(logits.shape, dtype=self._torch.float32, pin_memory=True)
-            host.copy_(logits.float(), non_blocking=True)
-            done = self._torch.cuda.Event()
-            done.record()
-            self._waiting.append((positions, host, done))
-        while self._waiting and self._waiting[0][2].query():
-            self._take()
-
-    def drain(self) -> None:
-        while self._waiting:
-            with self._parts.busy("materialise"):
-                self._waiting[0][2].synchronize()
-            self._take()
-
-    def _take(self) -> None:
-        positions, host, _ = self._waiting.popleft()
-        with self._parts.busy("materialise"):
-            self._ledger.add(positions, host.numpy())

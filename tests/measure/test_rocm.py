@@ -1,0 +1,61 @@
+"""The vendor's table is dated and answers listed, not listed or unknown, never by a card's name (M10)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from runner.measure.rocm import TABLE_DATE, installed_rocm, look_up, read_table, system_listed
+
+UBUNTU = {"ID": "ubuntu", "VERSION_ID": '"24.04"'}
+
+
+@pytest.mark.parametrize(
+    ("hip", "targets", "torch", "release", "rocm", "verdict", "words"),
+    [
+        ("6.3.42134", ["gfx942:sramecc+:xnack-"], "2.4.0+rocm6.3", UBUNTU, "6.3.3", "listed", "gfx942"),
+        ("6.3.42134", ["gfx1201"], "2.4.0", UBUNTU, "6.3.3", "not listed", "card gfx1201"),
+        ("6.3.42134", ["gfx942"], "2.9.0", UBUNTU, "6.3.3", "not listed", "PyTorch 2.9"),
+        ("6.3.42134", ["gfx942"], "2.4.0", {"ID": "ubuntu", "VERSION_ID": "20.04"}, "6.3.3", "not listed", "20.04"),
+        ("7.1.25424", ["gfx950"], "2.10.0", UBUNTU, "7.1.1", "unknown", "7.1.1 is not in the table"),
+        ("6.3.42134", ["gfx942"], "2.4.0", UBUNTU, None, "listed", "ROCm 6.3"),
+        ("7.1.25424", ["gfx950"], "2.10.0", UBUNTU, None, "unknown", "not in the table"),
+        ("6.3.42134", ["gfx942"], "2.4.0", {"ID": "nixos"}, "6.3.3", "unknown", "could not be read"),
+        ("6.3.42134", [], "2.4.0", UBUNTU, "6.3.3", "unknown", "could not be read"),
+        (None, [], "2.13.0+cpu", UBUNTU, None, "not applicable", "no ROCm build"),
+    ],
+)
+def test_m10_combinations(
+    hip: str | None, targets: list[str], torch: str, release: dict[str, str], rocm: str | None, verdict: str, words: str
+) -> None:
+    answer = look_up(hip, targets, torch, release, rocm)
+    assert answer.verdict == verdict
+    assert words in answer.detail
+    if verdict != "not applicable":
+        assert answer.table_date == TABLE_DATE and answer.source
+
+
+@pytest.mark.parametrize(
+    ("system", "listed", "found"),
+    [
+        ("RHEL 9.4", "RHEL 9.5, 9.4; RHEL 8.10", True),
+        ("RHEL 8.10", "RHEL 9.5, 9.4; Debian 12", False),
+        ("SLES 15.6", "SLES 15 SP6, SP5", True),
+        ("SLES 15.4", "SLES 15 SP6, SP5", False),
+        ("Debian 12", "Oracle Linux 8.10; Debian 12", True),
+        ("Ubuntu 24.04", "Ubuntu 24.04.1, 24.04", True),
+        ("Ubuntu 24.0", "Ubuntu 24.04", False),
+    ],
+)
+def test_systems_of_the_table(system: str, listed: str, found: bool) -> None:
+    assert system_listed(system, listed) is found
+
+
+def test_the_table_covers_what_it_says(tmp_path: Path) -> None:
+    versions = [row["rocm"] for row in read_table()]
+    assert versions[0] == "6.3.3" and versions[-1] == "6.0.0" and len(set(versions)) == 13
+    (tmp_path / ".info").mkdir()
+    (tmp_path / ".info" / "version").write_text("6.3.3-74\n", encoding="ascii")
+    assert installed_rocm(tmp_path) == "6.3.3"
+    assert installed_rocm(tmp_path / "none") is None
