@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
@@ -9,6 +10,7 @@ from typing import Literal, Protocol
 from pydantic import Field
 
 from runner import __version__
+from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
 from runner.evidence.canonical import content_sha256, load_json_file
 from runner.evidence.model import Record, Sha256
@@ -16,6 +18,7 @@ from runner.evidence.signing import Purpose, SigningKey
 
 SIGNED_LIST = "note/SHA256SUMS"
 SIGNED_LIST_SIGNATURE = SIGNED_LIST + ".sig"
+_NOTE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,119}-r[1-9][0-9]*-[0-9a-f]{12}")
 SIGNER_NAME = "signer.json"
 THIS_CODE = f"gpu-decision-note {__version__}"
 
@@ -61,11 +64,15 @@ class CheckCommand:
 def note_id(campaign: Campaign) -> str:
     """Name of the note, from the content of decision and balance: other evidence, another id.
 
-    Such as `messages-r1-3f9a0c41d2b7`: protocol, revision, 12 hexadecimal digits.
+    Such as `messages-r1-3f9a0c41d2b7`: protocol, revision, 12 hexadecimal digits. It becomes a file name.
     """
     decision = load_json_file(campaign.decision)
     digest = content_sha256({"decision": decision, "balance": load_json_file(campaign.balance)})
-    return f"{decision['protocol_name']}-r{decision['protocol_revision']}-{digest[:12]}"
+    found = decision if isinstance(decision, dict) else {}
+    identity = f"{found.get('protocol_name')}-r{found.get('protocol_revision')}-{digest[:12]}"
+    if not _NOTE_ID.fullmatch(identity):
+        raise InputRefused("the decision does not name its protocol and revision", file=campaign.decision)
+    return identity
 
 
 class _Signs(Protocol):

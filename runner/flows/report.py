@@ -22,6 +22,7 @@ from runner.evidence.checks import SIGNED_LIST, SIGNED_LIST_SIGNATURE, SIGNER_NA
 from runner.evidence.files import sync_folder, write_atomic
 from runner.evidence.signing import Purpose, sign, signing_key
 from runner.note.build import build_note, templates_of
+from runner.note.calculator import write_calculator
 from runner.seal.pdf import sign_pdf
 from runner.seal.pdfkey import pdf_key
 from runner.seal.sums import make_list
@@ -77,6 +78,7 @@ def make_report(campaign: Campaign, language: str = "en", environ: Mapping[str, 
         identity = note_id(staged)
         write_atomic(staged.note / SIGNER_NAME, signer.dump())
         made = build_note(staged, language, key=key)
+        write_calculator(staged)
         reason = f"Decision note {identity}"
         write_atomic(made.pdf, sign_pdf(made.pdf.read_bytes(), certificate, reason=reason))
         _carry_over(campaign, staged)

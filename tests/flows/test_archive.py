@@ -1,0 +1,85 @@
+"""`runner archive`: the rental is matched first (M46), the bag is deterministic, nothing half-made stays (M45)."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from runner.cli.main import run
+from runner.errors import InputRefused, NotAccepted
+from runner.evidence.campaign import Campaign
+from runner.flows.archive import make_archive
+from runner.seal.bag import read_bag
+
+
+def change(path: Path, old: str, new: str) -> Path:
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), encoding="utf-8")
+    return path
+
+
+def test_everything_is_in_one_bag(campaign: Campaign) -> None:
+    made = make_archive(campaign, campaign.root / "rental.toml", {})
+    bag = read_bag(made.path)
+    assert bag.info["External-Identifier"] == bag.name == made.path.stem
+    assert {name.split("/")[0] for name in bag.payload} == {
+        "note", "protocol", "records", "rental.toml", "tariffs.csv", "templates", "verdicts",
+    }  # fmt: skip
+    assert "protocol/model/model.safetensors" in bag.payload
+    assert not any("keys" in name for name in bag.payload)
+    assert made.match.matched == ("gpu", "amount", "period")
+    assert all("own machine" in reason for _, reason in made.match.not_applicable)
+
+
+def test_the_same_campaign_gives_the_same_archive(campaign: Campaign) -> None:
+    first = make_archive(campaign, campaign.root / "rental.toml", {}).path.read_bytes()
+    assert make_archive(campaign, campaign.root / "rental.toml", {}).path.read_bytes() == first
+
+
+def test_a_rental_that_does_not_match_is_not_archived(campaign: Campaign) -> None:
+    """M46: the differing fields are named, exit 3, no archive."""
+    rental = change(campaign.root / "rental.toml", 'gpu = "cpu"', 'gpu = "b200"')
+    change(rental, 'amount = "0.00"', 'amount = "2071.00"')
+    with pytest.raises(NotAccepted) as caught:
+        make_archive(campaign, rental, {})
+    assert "gpu, amount" in caught.value.what
+    assert not campaign.archive.exists()
+
+
+def test_a_note_that_changed_is_not_archived(campaign: Campaign) -> None:
+    path = campaign.note / "note.txt"
+    path.write_bytes(b"changed")
+    with pytest.raises(InputRefused) as caught:
+        make_archive(campaign, campaign.root / "rental.toml", {})
+    assert caught.value.details == ("note/note.txt: sha256 differs from the signed list",)
+    assert not campaign.archive.exists()
+
+
+def test_a_missing_note_or_rental_is_refused(measured: Path, tmp_path: Path) -> None:
+    campaign = Campaign(tmp_path / "c")
+    shutil.copytree(measured, campaign.root)
+    with pytest.raises(InputRefused):
+        make_archive(campaign, tmp_path / "missing.toml", {})
+    rental = Path(__file__).parents[2] / "protocol" / "rental.example.toml"
+    with pytest.raises(InputRefused, match="not whole"):
+        make_archive(campaign, rental, {})
+
+
+def test_a_large_model_is_left_out_and_named(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("runner.flows.archive._MODEL_MOST_BYTES", 10)
+    made = make_archive(campaign, campaign.root / "rental.toml", {})
+    assert not any(name.startswith("protocol/model") for name in read_bag(made.path).payload)
+    assert made.left_out[0].startswith("the model (")
+
+
+def test_the_command_speaks_json(campaign: Campaign, capsys: pytest.CaptureFixture[str]) -> None:
+    rental = str(campaign.root / "rental.toml")
+    status = run(["--campaign", str(campaign.root), "archive", "--rental", rental, "--json"])
+    data = json.loads(capsys.readouterr().out)
+    assert status == 0
+    assert Path(data["archive"]).is_file()
+    assert data["key"].startswith("local test key SHA256:")

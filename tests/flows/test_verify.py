@@ -1,0 +1,310 @@
+"""`runner verify`: every changed, missing or added file is named (NO-14), decisions are recomputed (M45, M50)."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runner.cli.main import run
+from runner.evidence.campaign import Campaign
+from runner.evidence.checks import read_signer
+from runner.evidence.signing import Purpose, sign, signing_key
+from runner.flows import integrity
+from runner.flows.archive import make_archive
+from runner.flows.verification import Verification
+from runner.flows.verify import verify
+from runner.seal.sums import make_list, parse_list
+
+CASE = Path(__file__).parents[1] / "cases" / "NO-14"
+
+
+def failed(found: Verification) -> dict[str, Any]:
+    return {step.name: (step.finding, step.details) for step in found.steps if step.status == "failed"}
+
+
+def bytes_only(campaign: Campaign) -> tuple[integrity.ListCheck, list[str]]:
+    """The two checks that every byte of every listed file depends on, and what they name."""
+    listed = integrity.check_list(campaign, None)
+    if listed.signed is None or listed.step.status == "failed":
+        return listed, [listed.step.finding]
+    return listed, list(integrity.check_files(campaign, listed.signed).details)
+
+
+def sign_again(campaign: Campaign) -> None:
+    """What somebody with the key could do: sign other files under the same note's id."""
+    key, signer = signing_key(campaign, {}), read_signer(campaign)
+    assert signer is not None
+    old = parse_list((campaign.note / "SHA256SUMS").read_bytes(), file="list")
+    data = make_list(campaign, note_id=old.note_id, key=signer.label).dump()
+    (campaign.note / "SHA256SUMS").write_bytes(data)
+    (campaign.note / "SHA256SUMS.sig").write_bytes(sign(data, key, Purpose.NOTE))
+
+
+def test_an_untouched_campaign_fits_and_says_what_a_test_key_proves(campaign: Campaign) -> None:
+    found = verify(campaign.root)
+    assert found.accepted, failed(found)
+    assert not found.trusted
+    assert "shows consistency only, not who signed" in found.bottom_line
+    assert {step.status for step in found.steps} == {"passed"}
+
+
+def test_a_note_folder_is_enough_to_name_the_campaign(campaign: Campaign) -> None:
+    assert verify(campaign.note).note_id == verify(campaign.root).note_id
+
+
+def test_signers_come_from_outside(campaign: Campaign, tmp_path: Path) -> None:
+    key = signing_key(campaign, {})
+    signers = tmp_path / "signers"
+    signers.write_text(f"seller@example.org {key.public_key}\n", encoding="utf-8")
+    found = verify(campaign.root, signers)
+    assert found.accepted and found.trusted
+    assert "signed by somebody you named" in found.bottom_line
+
+    stranger = Campaign(tmp_path / "stranger")
+    signers.write_text(f"seller@example.org {signing_key(stranger, {}).public_key}\n", encoding="utf-8")
+    found = verify(campaign.root, signers)
+    assert not found.accepted
+    assert "not in the signers file" in failed(found)["signed list"][0]
+
+
+def test_case_no_14_the_shown_file_is_the_one_that_was_signed(
+    campaign: Campaign, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """NO-14: exit 3 with the file's name; `signature good` alone is never printed."""
+
+    def outcome() -> tuple[int, str]:
+        status = run(["--campaign", str(campaign.root), "verify"])
+        return status, capsys.readouterr().out
+
+    shutil.copyfile(CASE / "note.txt", campaign.note / "note.txt")
+    status, out = outcome()
+    assert status == 3
+    assert "note/note.txt: sha256 differs from the signed list" in out
+    assert "signature good" not in out.lower()
+    assert "NOT ACCEPTED: files" in out
+
+    shutil.copyfile(CASE / "note_original.txt", campaign.note / "note.txt")
+    assert outcome()[0] == 0
+
+    (campaign.note / "rental.json").unlink()
+    status, out = outcome()
+    assert (status, "note/rental.json: missing" in out) == (3, True)
+    shutil.copyfile(CASE / "rental.json", campaign.note / "rental.json")
+
+    (campaign.note / "extra.txt").write_bytes(b"not covered")
+    status, out = outcome()
+    assert (status, "note/extra.txt: not covered by the signature" in out) == (3, True)
+
+    signed = (campaign.note / "SHA256SUMS").read_text(encoding="utf-8")
+    assert "  note/decision-note.pdf\n" in signed and "  note/decision-note.html\n" in signed
+
+
+def test_a_change_in_any_signed_file_is_named(campaign: Campaign) -> None:
+    """All files at once, each with another byte changed; then all of them missing."""
+    listed, nothing = bytes_only(campaign)
+    assert listed.signed is not None and nothing == []
+    whole = {relative: (campaign.root / relative).read_bytes() for relative in listed.signed.files}
+    rng = random.Random(1)
+    for _ in range(5):
+        for relative, data in whole.items():
+            changed = bytearray(data)
+            changed[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+            if relative != "protocol/protocol.lock.json":  # it says where the model lies
+                (campaign.root / relative).write_bytes(bytes(changed))
+        expected = [f"{name}: sha256 differs from the signed list" for name in sorted(whole)]
+        assert bytes_only(campaign)[1] == [line for line in expected if "lock.json:" not in line]
+    for relative in whole:
+        (campaign.root / relative).unlink()
+    assert bytes_only(campaign)[1][: len(whole)] == [f"{name}: missing" for name in sorted(whole)]
+
+
+def test_every_changed_byte_of_list_and_signature_is_found(campaign: Campaign) -> None:
+    rng = random.Random(2)
+    for name in ("SHA256SUMS", "SHA256SUMS.sig"):
+        path = campaign.note / name
+        data = path.read_bytes()
+        for position in rng.sample(range(len(data)), 150):
+            changed = bytearray(data)
+            changed[position] ^= 1 << rng.randrange(8)
+            path.write_bytes(bytes(changed))
+            assert bytes_only(campaign)[1], (name, position)
+        path.write_bytes(data)
+
+
+def test_lists_of_two_notes_cannot_be_swapped(campaign: Campaign, tmp_path: Path) -> None:
+    other = Campaign(tmp_path / "other")
+    shutil.copytree(campaign.root, other.root)
+    (other.note / "note.txt").write_bytes(b"another letter\n")
+    sign_again(other)
+    assert verify(other.root).accepted
+    for name in ("SHA256SUMS", "SHA256SUMS.sig"):
+        mine = (campaign.note / name).read_bytes()
+        shutil.copyfile(other.note / name, campaign.note / name)
+        assert bytes_only(campaign)[1], name
+        (campaign.note / name).write_bytes(mine)
+    shutil.copyfile(other.note / "SHA256SUMS", campaign.note / "SHA256SUMS")
+    shutil.copyfile(other.note / "SHA256SUMS.sig", campaign.note / "SHA256SUMS.sig")
+    assert bytes_only(campaign)[1] == ["note/note.txt: sha256 differs from the signed list"]
+
+
+def test_a_faster_pass_signed_again_is_found_by_the_chain(campaign: Campaign) -> None:
+    """Somebody with the key shortens a pass: the chain of rows no longer fits (M50)."""
+    path = campaign.attempts / "a003.json"
+    path.write_bytes(path.read_bytes().replace(b'"pass_seconds": 3.01', b'"pass_seconds": 0.01'))
+    sign_again(campaign)
+    found = failed(verify(campaign.root))
+    assert "chain of attempts" in found
+    assert "signed list" not in found and "files" not in found
+
+
+def test_a_forged_verdict_signed_again_is_found_by_judging_again(campaign: Campaign) -> None:
+    path = campaign.verdicts / "a001.json"
+    path.write_bytes(path.read_bytes().replace(b'"accepted": true', b'"accepted": false'))
+    sign_again(campaign)
+    assert failed(verify(campaign.root))["verdicts"][1] == ("verdicts/a001.json: differs",)
+
+
+def test_a_forged_decision_signed_again_is_found_by_deciding_again(campaign: Campaign) -> None:
+    decision = json.loads(campaign.decision.read_bytes())
+    assert decision["chosen"] == "cpu.b8"
+    campaign.decision.write_bytes(campaign.decision.read_bytes().replace(b'"chosen": "cpu.b8"', b'"chosen": "cpu.b1"'))
+    sign_again(campaign)
+    found = failed(verify(campaign.root))
+    assert found["decision"][1] == ("note/decision.json: differs",)
+    assert "note" in found  # the id is made from the decision
+
+
+def test_a_forged_text_signed_again_is_found_by_rendering_again(campaign: Campaign) -> None:
+    path = campaign.note / "decision-note.qmd"
+    path.write_bytes(path.read_bytes() + b"\nGuaranteed.\n")
+    sign_again(campaign)
+    found = failed(verify(campaign.root))
+    assert set(found) == {"text of the note", "attachments"}
+
+
+def test_a_pdf_of_another_note_is_found(campaign: Campaign) -> None:
+    """A good signature, of a document that says it belongs to another note."""
+    import pikepdf
+
+    from runner.seal.pdf import sign_pdf
+    from runner.seal.pdfkey import pdf_key
+
+    out = io.BytesIO()
+    pdf = pikepdf.new()
+    pdf.add_blank_page()
+    pdf.save(out)
+    other = sign_pdf(out.getvalue(), pdf_key(campaign, {}), reason="Decision note other-r1-000000000000")
+    (campaign.note / "decision-note.pdf").write_bytes(other)
+    sign_again(campaign)
+    assert "another note" in failed(verify(campaign.root))["PDF signature"][0]
+
+
+def test_a_changed_lock_is_found(campaign: Campaign) -> None:
+    campaign.lock.write_bytes(campaign.lock.read_bytes().replace(b'"0.80"', b'"0.10"'))
+    sign_again(campaign)
+    assert "frozen protocol" in failed(verify(campaign.root))
+
+
+def test_nothing_to_verify_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--campaign", str(tmp_path), "verify"]) == 2
+    assert run(["verify", str(tmp_path / "missing.zip")]) == 2
+    (tmp_path / "text.txt").write_bytes(b"hello")
+    assert run(["verify", str(tmp_path / "text.txt")]) == 2
+    assert "neither a campaign folder" in capsys.readouterr().err
+
+
+def test_malformed_evidence_is_a_finding_never_a_traceback(campaign: Campaign) -> None:
+    damaged = {
+        "note/signer.json": b"{",
+        "note/decision.json": b"[]\n",
+        "protocol/protocol.lock.json": b"",
+        "note/SHA256SUMS": b"\xff\xfe",
+    }
+    for relative, broken in damaged.items():
+        path = campaign.root / relative
+        data = path.read_bytes()
+        path.write_bytes(broken)
+        assert not verify(campaign.root).accepted, (relative, broken)
+        path.write_bytes(data)
+
+
+# ---- archive and PDF alone ------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def archive(reported: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("archive") / "campaign"
+    shutil.copytree(reported, root)
+    return make_archive(Campaign(root), root / "rental.toml", {}).path
+
+
+def test_the_archive_is_checked_as_a_whole(archive: Path) -> None:
+    found = verify(archive)
+    assert found.accepted, failed(found)
+    assert found.kind == "archive"
+    assert found.steps[0].name == "archive"
+
+
+def test_a_changed_byte_of_the_archive_ends_with_status_3(archive: Path, tmp_path: Path) -> None:
+    data = archive.read_bytes()
+    rng = random.Random(3)
+    for position in rng.sample(range(len(data)), 12):
+        changed = bytearray(data)
+        changed[position] ^= 0x01
+        path = tmp_path / "changed.zip"
+        path.write_bytes(bytes(changed))
+        assert run(["verify", str(path)]) in (2, 3), position
+
+
+def test_the_archive_satisfies_tools_that_are_not_ours(archive: Path, tmp_path: Path) -> None:
+    shutil.unpack_archive(archive, tmp_path)
+    (folder,) = tmp_path.iterdir()
+    text = (folder / "HOW-TO-CHECK.txt").read_text(encoding="utf-8")
+    commands = [line.strip() for line in text.splitlines() if line.startswith("     ")]
+    runnable = [command for command in commands if "SIGNERS" not in command]
+    assert len(runnable) == len(commands) - 1
+    for tool in ("sha256sum", "ssh-keygen", "pdfsig"):
+        assert any(command.startswith(tool) for command in runnable)
+    if shutil.which("pdfsig") is None:
+        runnable = [command for command in runnable if not command.startswith("pdfsig")]
+    subprocess.run(" && ".join(runnable), shell=True, cwd=folder, check=True, timeout=60, capture_output=True)
+
+
+def test_a_pdf_alone_is_recomputed_from_its_attachments(reported: Path, tmp_path: Path) -> None:
+    path = tmp_path / "note.pdf"
+    shutil.copyfile(reported / "note" / "decision-note.pdf", path)
+    found = verify(path)
+    assert found.accepted, failed(found)
+    status = {step.name: step.status for step in found.steps}
+    assert status["PDF signature"] == status["verdicts"] == status["decision"] == "passed"
+    assert status["signed list"] == "not checked"
+    assert found.bottom_line.startswith("Everything that was checked fits")
+    assert found.note_id == verify(reported).note_id
+
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(bytes(data))
+    assert not verify(path).accepted
+
+
+def test_the_certificate_to_expect_comes_from_outside(reported: Path, tmp_path: Path) -> None:
+    from cryptography.hazmat.primitives.serialization import Encoding, pkcs12
+
+    from runner.seal.pdfkey import pdf_key
+
+    pdf = reported / "note" / "decision-note.pdf"
+    for folder, trusted in ((reported, True), (tmp_path, False)):
+        key = pdf_key(Campaign(folder), {})
+        _, certificate, _ = pkcs12.load_key_and_certificates(key.path.read_bytes(), None)
+        assert certificate is not None
+        path = tmp_path / "certificate.pem"
+        path.write_bytes(certificate.public_bytes(Encoding.PEM))
+        found = verify(pdf, certificate=path)
+        assert (found.accepted, found.trusted) == (trusted, trusted)
