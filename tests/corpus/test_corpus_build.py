@@ -451,3 +451,14 @@ def test_equal_keys_without_equal_ids_are_no_clash(shop: Shop, tmp_path: Path, m
     monkeypatch.setattr(scanner, "key_of", lambda text, salt=b"": np.uint64(len(text)) if not salt else np.uint64(7))
     source = make(tmp_path / "x.csv", texts(5, "a", 3))
     assert shop.build(source, "--all", *WORDS)["splits"]["final"]["documents"] == 5
+
+
+def test_every_option_in_the_documentation_exists() -> None:
+    import re
+
+    from runner.cli.corpus import corpus
+
+    text = (Path(__file__).parents[2] / "docs" / "corpus.md").read_text(encoding="utf-8")
+    known = {option for parameter in corpus.params for option in parameter.opts}
+    named = set(re.findall(r"--[a-z-]+", text))
+    assert named <= known, named - known
