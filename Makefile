@@ -84,7 +84,7 @@ archive: $(INSTALLED) ## Keep all evidence in one signed archive: RENTAL=protoco
 	@$(RUNNER) archive $${RENTAL:+--rental "$$RENTAL"} $(STATUS)
 
 ## Beside the chain
-.PHONY: price window calculator lab corpus doctor rehearse demo-model
+.PHONY: price window calculator memory lab corpus doctor rehearse demo-model
 price: $(INSTALLED) ## Price packages: GPU=rtx-4090 DAYS=7 LOTS=2 [HOURS=96] [ACCEPTED=n]
 	@$(RUNNER) price $${GPU:+--gpu "$$GPU"} $${DAYS:+--days "$$DAYS"} $${HOURS:+--window-hours "$$HOURS"} $${LOTS:+--lots "$$LOTS"} \
 	  $${ACCEPTED:+--accepted-results "$$ACCEPTED"} $(STATUS)
@@ -94,6 +94,9 @@ window: $(INSTALLED) ## Hours from first start to last collection of the plan, a
 
 calculator: $(INSTALLED) ## Write note/calculator.html: the prices on one page without network
 	@$(RUNNER) calculator $(STATUS)
+
+memory: $(INSTALLED) ## Memory exercise: weights and activations of the model, estimated and observed
+	@$(RUNNER) memory $(STATUS)
 
 lab: $(INSTALLED) ## Everything for working by hand into lab/: instructions, blank sheet, price script
 	@$(RUNNER) lab $(STATUS)

@@ -39,6 +39,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "calculator": ("pricing", "calculator", "Write the price calculator as one page without network."),
     "forecast": ("rental", "forecast", "How long more documents would take: a planning assumption."),
     "rental": ("rental", "rental", "Match a rental record with the decision; export a ledger line."),
+    "memory": ("memory", "memory", "Memory exercise: weights and activations, estimated and observed."),
     "lab": ("lab", "lab", "Everything for working by hand, in one folder without texts."),
     "price": ("pricing", "price", "Committed cost of a package; which packages cover a window."),
 }

@@ -34,7 +34,8 @@ def campaign(tmp_path: Path) -> Campaign:
 def test_the_folder_is_complete_and_carries_no_texts(campaign: Campaign) -> None:
     """M49, M53: instructions, protocol, blank sheet, price script, tariffs, licence; no corpus."""
     made = make_lab(campaign)
-    assert {"README.md", "quality-protocol.toml", SHEET, "price.py", "tariffs.csv", "LICENSE"} <= set(made.files)
+    expected = {"README.md", "quality-protocol.toml", "price.py", "tariffs.csv", "LICENSE", "memory.py", "memory.ipynb"}
+    assert {*expected, SHEET, "SHA256SUMS"} == set(made.files)
     assert sorted(path.name for path in made.folder.iterdir()) == list(made.files)
     with (campaign.protocol_dir / "corpus" / "final.csv").open(encoding="utf-8", newline="") as stream:
         texts = [row["text"] for row in csv.DictReader(stream)]
