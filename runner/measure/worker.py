@@ -108,8 +108,12 @@ class Worker:
         self._facts = {"effective": loaded.effective, "model": loaded.model, "tokenizer": loaded.tokenizer}
         self._facts |= kit.facts(job)
         self._notes.extend(loaded.notes)
+        texts = _read(job).texts
+        if job.settings["compile"] != "none":
+            with self._phase("compile"):
+                engine.compile(texts)
         with self._phase("warm_up"):
-            engine.warm_up(_read(job).texts, job.warm_up_inputs, job.warm_up_passes)
+            engine.warm_up(texts, job.warm_up_inputs, job.warm_up_passes)
         memory = PassMemory(job.sample_interval_seconds, "cpu", _host_memory_bytes(), counters)
         self._journal.event("phase", phase="pass")
         with self._watched(memory, cards):

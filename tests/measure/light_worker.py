@@ -76,6 +76,9 @@ class LightEngine:
             os._exit(8)
         return positions[1:] if do == "skip" else positions
 
+    def compile(self, texts: Sequence[str]) -> None:
+        return None
+
     def warm_up(self, texts: Sequence[str], inputs: str, passes: int) -> None:
         return None
 

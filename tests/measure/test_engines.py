@@ -162,6 +162,43 @@ def test_mo11_emulated_bf16_is_unsupported_with_the_capability() -> None:
     refuse_precision("bf16", FakeCuda(capability=(8, 0)))
 
 
+class TestCompilation:
+    """torch.compile with dynamo's own backend: the graphs are real, only the code generator is left out."""
+
+    @pytest.fixture(autouse=True)
+    def _without_code_generator(self, monkeypatch: pytest.MonkeyPatch) -> Any:
+        compile_ = torch.compile
+        torch._dynamo.reset()
+        monkeypatch.setattr(
+            torch, "compile", lambda model, mode, dynamic: compile_(model, backend="eager", dynamic=dynamic)
+        )
+        yield
+        torch._dynamo.reset()
+
+    def test_m18_known_shapes_are_compiled_before_the_pass(self, corpus: Path) -> None:
+        job = job_for(corpus, batch_size=4, compile="default")
+        result = work(job)
+        assert result["status"] == "completed", result["error"]
+        assert result["recompilations"] == 0
+        assert result["phases"]["compile"] > 0
+        assert differences(job, result) == ()
+
+    def test_ti02_a_compilation_inside_the_pass_is_counted_and_nothing_is_subtracted(
+        self, corpus: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        from runner.measure.engines.batched import BatchedEngine
+
+        compile_all = BatchedEngine.compile
+        monkeypatch.setattr(BatchedEngine, "compile", lambda engine, texts: compile_all(engine, texts[:4]))
+        job = job_for(corpus, batch_size=4, compile="default", extra={"dynamic_shapes": False})
+        result = work(replace(job, warm_up_inputs="none"))
+        assert result["status"] == "completed", result["error"]
+        assert result["recompilations"] >= 1
+        assert result["recompilations_reason"].startswith("not clean: ")
+        assert "shape 4×" in result["recompilations_reason"]
+        assert result["pass_seconds"] >= result["part_seconds"]["inference"]
+
+
 # ---- models made here ----------------------------------------------------------------------------
 
 

@@ -24,11 +24,14 @@ class LoadedEngine(Engine, Protocol):
 
     loaded: Loaded
 
+    def compile(self, texts: Sequence[str]) -> None:
+        """Compile for every shape that the plan of work has; nothing where the variant compiles nothing."""
+
     def warm_up(self, texts: Sequence[str], inputs: str, passes: int) -> None:
         """The frozen rule (M18): `longest_and_first` runs the longest batch of the plan and its first."""
 
     def recompilations(self) -> tuple[int | None, str | None]:
-        """Compilations since the warm-up ended, or None with the reason."""
+        """Compilations since the warm-up ended (shapes in words), or None with the reason."""
 
     def cut_tokens(self, texts: Sequence[str], lengths: Sequence[int]) -> tuple[int, int]:
         """Documents that were cut and tokens cut away, counted after the pass."""

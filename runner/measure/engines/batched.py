@@ -7,7 +7,7 @@ copy has finished. How a batch becomes tensors and logits is the `Forward` of th
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from runner.measure.batches import plan_batches
 from runner.measure.clocks import Parts
@@ -20,7 +20,7 @@ from runner.measure.engines.loading import (
     effective_quantization,
 )
 from runner.measure.engines.tokenizing import CHUNK_DOCUMENTS, Tokens
-from runner.measure.job import Job
+from runner.measure.job import Job, Unsupported
 from runner.measure.passes import Ledger, Work
 
 
@@ -34,6 +34,17 @@ class Forward(Protocol):
 
     def logits(self, inputs: Any) -> Any:
         """Tensor of shape (documents, outputs), rows in the order of the tokens."""
+
+
+@runtime_checkable
+class Compiles(Protocol):
+    """A forward that is compiled for signatures of its inputs."""
+
+    recompiled_shapes: list[str]
+
+    def signature(self, inputs: Any) -> tuple[object, ...]: ...
+    def compiled(self) -> None: ...
+    def recompilations(self) -> int: ...
 
 
 class BatchedEngine:
@@ -97,8 +108,34 @@ class BatchedEngine:
                 for _, tokens in (longest, plan[0]):
                     self._forward.logits(self._forward.inputs(tokens, Work())).float().cpu()
 
+    def compile(self, texts: Sequence[str]) -> None:
+        """One batch of every signature; a build that cannot compile is found here, not in the pass."""
+        if not isinstance(self._forward, Compiles):
+            return
+        seen: set[tuple[object, ...]] = set()
+        with self._torch.inference_mode():
+            for _, tokens in self._batches(texts, Parts(lambda: 0), Work()):
+                inputs = self._forward.inputs(tokens, Work())
+                signature = self._forward.signature(inputs)
+                if signature not in seen:
+                    seen.add(signature)
+                    self._try_to_compile(inputs)
+        self._forward.compiled()
+
+    def _try_to_compile(self, inputs: Any) -> None:
+        try:
+            self._forward.logits(inputs)
+        except Exception as error:
+            if type(error).__module__.startswith(("torch._inductor", "torch._dynamo")):
+                raise Unsupported(f"torch.compile is not possible here: {type(error).__name__}") from error
+            raise
+
     def recompilations(self) -> tuple[int | None, str | None]:
-        return 0, None
+        if not isinstance(self._forward, Compiles):
+            return 0, None
+        count = self._forward.recompilations()
+        shapes = ", ".join(self._forward.recompiled_shapes)
+        return count, f"not clean: {count} compilation(s) in the timed part, shape {shapes}" if count else None
 
     def cut_tokens(self, texts: Sequence[str], lengths: Sequence[int]) -> tuple[int, int]:
         return self._tokenising.cut_tokens(texts, lengths)

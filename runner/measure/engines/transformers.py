@@ -19,10 +19,13 @@ from runner.measure.passes import Work
 
 def transformers_engine(job: Job, torch: Any) -> BatchedEngine:
     """Load model and tokenizer as the variant asks. Raises `Unsupported`, `AttemptFailed`."""
-    if job.settings["compile"] != "none":
-        raise Unsupported("torch.compile is not offered by this engine yet")
     loaded = load_model(job.model, job.settings, job.device, torch)
-    return BatchedEngine(job, torch, loaded, PaddedForward(loaded.model, loaded.tokenising, job, torch))
+    kind = PaddedForward
+    if job.settings["compile"] != "none":
+        from runner.measure.engines.compiled import CompiledForward
+
+        kind = CompiledForward
+    return BatchedEngine(job, torch, loaded, kind(loaded.model, loaded.tokenising, job, torch))
 
 
 class PaddedForward:
