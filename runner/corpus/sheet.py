@@ -16,7 +16,7 @@ from runner.errors import show_value
 
 _MARKS = re.compile(r"[|`*_\[\]#]")
 _BINS = 40
-_WIDTH, _HEIGHT, _LEFT, _BOTTOM = 640, 220, 48, 36
+_WIDTH, _HEIGHT, _LEFT, _BOTTOM = 640, 232, 48, 36
 _COLOURS = ("#3b6ea5", "#d08c2b", "#7a4f9a", "#4d8f5b", "#a3473f")
 
 
@@ -143,7 +143,7 @@ def lengths_svg(facts: Mapping[str, Any]) -> str:
     histogram = facts["splits"]["final"]["histogram"]
     counts, width = histogram["counts"], histogram["bin_tokens"]
     most, span = max(counts), len(counts) * width
-    across, up = _WIDTH - _LEFT - 12, _HEIGHT - _BOTTOM - 24
+    across, up = _WIDTH - _LEFT - 12, _HEIGHT - _BOTTOM - 36
     title = f"{facts['name']}: lengths of {facts['splits']['final']['documents']} texts in tokens"
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" '
@@ -165,10 +165,29 @@ def lengths_svg(facts: Mapping[str, Any]) -> str:
         left = _LEFT + across * share
         parts.append(f'<text x="{left:.2f}" y="{base + 15}" text-anchor="middle">{span * share:.0f}</text>')
     parts.append(f'<text x="{_LEFT - 6}" y="{base - up + 4}" text-anchor="end">{most}</text>')
+    parts += _limit_lines(facts["bands"], _LEFT, across / span, base, up)
     names = ", ".join(f"{band['name']} from {band['least_tokens']}" for band in facts["bands"])
     legend = escape(f"{names} tokens; bars are {width} tokens wide")
     parts.append(f'<text x="{_LEFT}" y="{_HEIGHT - 6}">{legend}</text></svg>')
     return "\n".join(parts) + "\n"
+
+
+def _limit_lines(
+    bands: Sequence[Mapping[str, Any]], left: int, pixels_per_token: float, base: int, up: int
+) -> list[str]:
+    """A dashed line where each band begins, with its name where there is room for it."""
+    parts, free_from = [], 0.0
+    for band in bands:
+        x = left + band["least_tokens"] * pixels_per_token
+        if x > _WIDTH - 12:
+            break
+        parts.append(
+            f'<line x1="{x:.2f}" y1="{base}" x2="{x:.2f}" y2="{base - up}" stroke="#777" stroke-dasharray="2 3"/>'
+        )
+        if x >= free_from:
+            parts.append(f'<text x="{x + 3:.2f}" y="{base - up - 2}">{escape(band["name"])}</text>')
+            free_from = x + 3 + 7 * len(band["name"])
+    return parts
 
 
 def _band_number(tokens: int, bands: Sequence[Mapping[str, Any]]) -> int:
