@@ -116,9 +116,15 @@ def _instant(component: Any, name: str, place: str) -> datetime:
     if found is None:
         raise InputRefused("not a time of day (whole days have no hours)", column=f"{place}.{name}", value=text)
     year, month, day, hour, minute, second, utc = found.groups()
-    zone = field.params.get("TZID")
     written = f"{year}-{month}-{day}T{hour}:{minute}:{second}{utc}"
-    return parse_instant(written, None if zone is None else str(zone), name=f"{place}.{name}")
+    return parse_instant(written, _zone(field.params.get("TZID")), name=f"{place}.{name}")
+
+
+def _zone(name: str | None) -> str | None:
+    """IANA zone of a TZID; Outlook writes Windows names, which Unicode's list translates."""
+    from icalendar.timezone.windows_to_olson import WINDOWS_TO_OLSON
+
+    return None if name is None else WINDOWS_TO_OLSON.get(str(name), str(name))
 
 
 def _length(event: Any, place: str) -> Any:

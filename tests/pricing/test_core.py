@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import csv
 import json
+import shutil
 import subprocess
 import sys
 from decimal import Decimal
@@ -311,6 +312,19 @@ def test_the_script_runs_alone(tmp_path: Path) -> None:
     for arguments in (["--gpu", "b200"], ["--gpu", "zz", "--days", "7"], ["--gpu", "b200", "--days", "-7"],
                       ["--gpu", "b200", "--days", "7", "--accepted-results", "1.5"]):
         assert run(*arguments).returncode == 2
+
+
+@pytest.mark.parametrize("version", ["3.10", "3.11", "3.12", "3.13"])
+def test_the_script_runs_on_every_python_that_is_here(version: str, tmp_path: Path) -> None:
+    """M49: Python 3.10 or newer, warnings as errors."""
+    python = shutil.which(f"python{version}")
+    if python is None or subprocess.run([python, "-c", ""], capture_output=True, check=False).returncode != 0:
+        pytest.skip(f"no Python {version} on this machine")
+    script = ROOT / "runner" / "pricing" / "core.py"
+    asked = ["--gpu", "b200", "--window-hours", "72:00:01", "--tariffs", str(ROOT / "tariffs.csv")]
+    found = subprocess.run([python, "-I", "-B", "-W", "error", str(script), *asked], capture_output=True, text=True,
+                           check=False)
+    assert found.returncode == 0 and found.stdout.startswith("b200, 7 days, 1 lot: 2,071.00 USD, 2 GPUs")
 
 
 def test_the_script_is_written_for_python_310_and_the_standard_library() -> None:

@@ -328,6 +328,13 @@ def test_durations_and_cancelled_events_of_a_calendar(tmp_path: Path) -> None:
         read_calendar(file)
 
 
+def test_zone_names_of_outlook_are_understood(tmp_path: Path) -> None:
+    file = tmp_path / "x.ics"
+    zone = "TZID=W. Europe Standard Time"
+    file.write_bytes(ics(f"DTSTART;{zone}:20261024T120000", f"DTEND;{zone}:20261025T120000"))
+    assert read_calendar(file).window_seconds == 25 * HOUR
+
+
 def test_a_window_is_frozen() -> None:
     found: Window = access_window(plan_of(START))
     with pytest.raises(AttributeError):
