@@ -18,7 +18,7 @@ BUNDLE = "evidence.zip"
 _ZIP_TIME = (1980, 1, 1, 0, 0, 0)
 _FOR_PEOPLE = (
     "note/decision.json", "note/balance.json", "note/balance.csv", "note/attempts.csv",
-    "note/attempts-spreadsheet.csv", "note/decision-note.qmd",
+    "note/attempts-spreadsheet.csv", "note/decision-note.qmd", "note/signer.json",
 )  # fmt: skip
 
 
@@ -38,18 +38,19 @@ class Attached:
 def evidence_files(campaign: Campaign, lock: Lock) -> tuple[tuple[Attached, ...], tuple[str, ...]]:
     """Files to attach, sorted by path, and the paths left out because they are too large.
 
-    Labels (the corpora) and predictions are attached together while all stay under 5 MB.
+    Labels (ids and labels, never the texts), baseline and predictions are attached together while all
+    stay under 5 MB.
     """
     paths = [campaign.protocol, campaign.plan, campaign.lock, campaign.lock_signature, campaign.tariffs]
     for folder in (campaign.attempts, campaign.manifests, campaign.verdicts, campaign.records / "exclusions",
-                   campaign.records / "chain"):  # fmt: skip
+                   campaign.records / "chain", campaign.protocol_dir / "locks", campaign.baseline_dir):  # fmt: skip
         paths += folder.glob("*.json")
     found = {campaign.relative(path): path.read_bytes() for path in paths if path.is_file()}
     for name in _FOR_PEOPLE:
         path = campaign.note / Path(name).name
         if path.is_file():
             found[name] = path.read_bytes()
-    heavy = {name: path for name, path in _heavy(campaign, lock)}
+    heavy = dict(_heavy(campaign, lock))
     size = sum(path.stat().st_size for path in heavy.values())
     left_out: tuple[str, ...] = ()
     if size + sum(len(data) for data in found.values()) < LARGE_BYTES:
@@ -61,8 +62,9 @@ def evidence_files(campaign: Campaign, lock: Lock) -> tuple[tuple[Attached, ...]
 
 def _heavy(campaign: Campaign, lock: Lock) -> Iterable[tuple[str, Path]]:
     for corpus in lock.judgement.corpora:
-        files = [*corpus.final, *([corpus.baseline] if corpus.baseline else [])]
-        for file in files:
+        for file in (corpus.reference, corpus.baseline):
+            if file is None:
+                continue
             for path in (campaign.protocol_dir / file.path, campaign.root / file.path):
                 if path.is_file() and path.resolve().is_relative_to(campaign.root.resolve()):
                     yield campaign.relative(path), path

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 from runner.evidence.campaign import Campaign
 from runner.evidence.canonical import sha256_bytes
@@ -18,10 +19,11 @@ from runner.note.evidence import Evidence, read_evidence
 from runner.note.figures import Figure, make_figures
 from runner.note.fonts import covered_characters, font_faces, linked_font_faces, show_uncovered
 from runner.note.format import Formatter
-from runner.note.html import print_page, print_style, screen_page
+from runner.note.html import parse_document, print_page, print_style, screen_page
 from runner.note.i18n import Catalogue, load_catalogue
 from runner.note.markdown import render_markdown
 from runner.note.pdf import render_pdf
+from runner.note.svg import as_image, compact
 from runner.note.words import Speaker
 from runner.units import parse_utc
 
@@ -66,14 +68,15 @@ def build_note(campaign: Campaign, language: str = "en", *, key: SigningKey | No
     """
     folder, templates = campaign.note, templates_of(campaign)
     with _drawn(campaign, language, key) as draft:
-        figures = {f"figures/{figure.path.name}": figure.path.read_bytes() for figure in draft.figures}
-        html = screen_page(
-            draft.markdown, templates, draft.catalogue, figures, lambda used: font_faces(templates, used)
-        )
-        write_atomic(folder / "decision-note.qmd", draft.markdown.encode("utf-8"))
-        for name, data in figures.items():
-            write_atomic(folder / name, data)
-        pdf, left_out = _pdf(campaign, templates, draft, figures)
+        drawn = {f"figures/{figure.path.name}": figure.path.read_bytes() for figure in draft.figures}
+    figures = {name: compact(data, name=name) for name, data in drawn.items()}
+    document = parse_document(draft.markdown, draft.catalogue)
+    html = screen_page(document, templates, draft.catalogue, figures, lambda used: font_faces(templates, used))
+    write_atomic(folder / "decision-note.qmd", draft.markdown.encode("utf-8"))
+    for name, data in drawn.items():
+        write_atomic(folder / name, data)
+    page = print_page(document, templates, draft.catalogue, figures)
+    pdf, left_out = _pdf(campaign, templates, draft, page, figures)
     write_atomic(folder / "decision-note.html", html.encode("utf-8"))
     write_atomic(folder / "decision-note.pdf", pdf)
     warnings = draft.warnings
@@ -108,14 +111,13 @@ def _drawn(campaign: Campaign, language: str, key: SigningKey | None) -> Iterato
 
 
 def _pdf(
-    campaign: Campaign, templates: Path, draft: _Draft, figures: dict[str, bytes]
+    campaign: Campaign, templates: Path, draft: _Draft, page: str, figures: Mapping[str, ET.Element]
 ) -> tuple[bytes, tuple[str, ...]]:
     attachments, left_out = evidence_files(campaign, draft.evidence.lock)
     faces, files = linked_font_faces(templates)
-    files |= {f"note:{name}": data for name, data in figures.items()}
-    html = print_page(draft.markdown, templates, draft.catalogue, figures)
+    files |= {f"note:{name}": as_image(drawing) for name, drawing in figures.items()}
     data = render_pdf(
-        html, faces + print_style(templates), files, attachments,
+        page, faces + print_style(templates), files, attachments,
         dated=parse_utc(draft.evidence.dated_utc), identifier=_identifier(draft, attachments),
     )  # fmt: skip
     return data, left_out

@@ -9,10 +9,12 @@ import base64
 import functools
 import io
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from runner.errors import InputRefused
+from runner.evidence.files import write_atomic
 
 _FEATURES = ("kern", "tnum", "locl", "ccmp", "mark", "mkmk", "case")
 
@@ -35,6 +37,17 @@ FACES = (
 )
 
 
+WEB_CHARACTERS = frozenset(
+    code
+    for first, last in (
+        (0x20, 0x7E), (0xA0, 0x17F), (0x218, 0x21B), (0x2010, 0x2027), (0x202F, 0x2030), (0x2032, 0x2033),
+        (0x2039, 0x203A), (0x20AC, 0x20AC), (0x20BA, 0x20BA), (0x2122, 0x2122), (0x2190, 0x2193), (0x2212, 0x2212),
+        (0x2248, 0x2248), (0x2260, 0x2265), (0x25A0, 0x25A1), (0x25CB, 0x25CF), (0x2713, 0x2717),
+    )
+    for code in range(first, last + 1)
+)  # fmt: skip
+
+
 def covered_characters(templates: Path) -> frozenset[int]:
     """Code points that the upright faces have in common: any of them may have to show an id."""
     return frozenset.intersection(*(_coverage(templates / "fonts" / face.file) for face in FACES))
@@ -48,8 +61,20 @@ def show_uncovered(text: str, covered: frozenset[int]) -> tuple[str, tuple[str, 
 
 
 def font_faces(templates: Path, used: frozenset[int]) -> str:
-    """`@font-face` rules with the fonts inside, cut down to the characters used (WOFF2)."""
-    return "\n".join(_rule(face, subset_woff2(templates / "fonts" / face.file, used)) for face in FACES)
+    """`@font-face` rules with the fonts inside (WOFF2).
+
+    `templates/fonts/web/` holds the faces cut down to the letters of European languages; a page with
+    other characters gets faces cut to its own.
+    """
+    return "\n".join(_rule(face, _web_font(templates, face, used)) for face in FACES)
+
+
+def _web_font(templates: Path, face: Face, used: frozenset[int]) -> bytes:
+    whole = templates / "fonts" / face.file
+    ready = templates / "fonts" / "web" / (whole.stem + ".woff2")
+    if ready.exists() and used & _coverage(whole) <= _coverage(ready):
+        return _read(ready)
+    return subset_woff2(whole, used)
 
 
 def _rule(face: Face, data: bytes) -> str:
@@ -73,11 +98,12 @@ def linked_font_faces(templates: Path) -> tuple[str, dict[str, bytes]]:
 
 def subset_woff2(path: Path, used: frozenset[int]) -> bytes:
     """The font with these code points only; the same input gives the same bytes."""
-    from fontTools.subset import Options, Subsetter
-
+    tools: Any = import_module("fontTools.subset")
     font = _load(path)
-    options = Options(layout_features=list(_FEATURES), hinting=False, notdef_outline=True, name_IDs=[0, 1, 2, 13, 14])
-    subsetter = Subsetter(options)
+    options = tools.Options(
+        layout_features=list(_FEATURES), hinting=False, notdef_outline=True, name_IDs=[0, 1, 2, 13, 14]
+    )
+    subsetter = tools.Subsetter(options)
     subsetter.populate(unicodes=sorted(used))
     subsetter.subset(font)
     font.flavor = "woff2"
@@ -98,6 +124,13 @@ def _load(path: Path) -> Any:
 @functools.cache
 def _coverage(path: Path) -> frozenset[int]:
     return frozenset(_load(path).getBestCmap())
+
+
+def cut_web_fonts(templates: Path) -> None:
+    """Make `templates/fonts/web/` again: letters of European languages, signs that the note uses."""
+    for face in FACES:
+        data = subset_woff2(templates / "fonts" / face.file, WEB_CHARACTERS)
+        write_atomic(templates / "fonts" / "web" / (Path(face.file).stem + ".woff2"), data)
 
 
 def _read(path: Path) -> bytes:

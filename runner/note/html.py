@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
 
 from runner.errors import InputRefused
 from runner.note.i18n import Catalogue
 from runner.note.quarto.document import Picture, Words, render_document
+from runner.note.svg import as_inline
 
-_ID = re.compile(r'\b(id="|href="#|url\(#|xlink:href="#)')
-_SVG_OPEN = re.compile(r"<svg\b([^>]*)>", re.DOTALL)
-_SVG_JUNK = re.compile(r"<\?xml.*?\?>|<!DOCTYPE.*?>|<metadata>.*?</metadata>", re.DOTALL)
-_SVG_TEXTS = re.compile(r"<(title|desc)\b[^>]*>.*?</\1>", re.DOTALL)
+_ASCII = frozenset(range(0x20, 0x7F))
 
 
 def quarto_words(catalogue: Catalogue) -> Words:
@@ -37,27 +36,58 @@ def quarto_words(catalogue: Catalogue) -> Words:
     )
 
 
-def screen_page(markdown: str, templates: Path, catalogue: Catalogue, figures: Mapping[str, bytes],
-                faces: Callable[[frozenset[int]], str]) -> str:  # fmt: skip
+@dataclass(frozen=True)
+class Parsed:
+    """The document once parsed; pictures stand as marks until a page says how it shows them."""
+
+    html: str
+    meta: dict[str, str]
+    pictures: tuple[Picture, ...]
+
+
+def parse_document(markdown: str, catalogue: Catalogue) -> Parsed:
+    """Markdown to HTML with a mark for every picture."""
+    pictures: list[Picture] = []
+
+    def mark(picture: Picture) -> str:
+        pictures.append(picture)
+        return f"<!--{picture.label}-->"
+
+    document = render_document(markdown, quarto_words(catalogue), mark)
+    return Parsed(document.html, document.meta, tuple(pictures))
+
+
+def screen_page(
+    document: Parsed,
+    templates: Path,
+    catalogue: Catalogue,
+    figures: Mapping[str, ET.Element],
+    faces: Callable[[frozenset[int]], str],
+) -> str:
     """Self-contained HTML: styles, fonts and figures inside, no script."""
+    body = _with_pictures(
+        document, lambda p: as_inline(_figure(figures, p), label=p.label, alternative=p.alternative)
+    )
+    used = frozenset(map(ord, document.html + document.meta["title"])) | _ASCII
+    style = faces(used) + print_style(templates) + _read(templates / "screen.css")
+    return _fill(templates, body, document.meta, catalogue, style)
 
-    def draw(picture: Picture) -> str:
-        return inline_svg(_figure(figures, picture).decode("utf-8"), picture)
 
-    document = render_document(markdown, quarto_words(catalogue), draw)
-    used = frozenset(map(ord, document.html + document.meta["title"])) | frozenset(range(0x20, 0x7F))
-    return _fill(templates, document.html, document.meta, catalogue, faces(used) + print_style(templates) + _read(templates / "screen.css"))
-
-
-def print_page(markdown: str, templates: Path, catalogue: Catalogue, figures: Mapping[str, bytes]) -> str:
+def print_page(document: Parsed, templates: Path, catalogue: Catalogue, figures: Mapping[str, ET.Element]) -> str:
     """HTML for the PDF: figures as image elements, so that their alternative text is in the tags."""
 
-    def draw(picture: Picture) -> str:
+    def image(picture: Picture) -> str:
         _figure(figures, picture)
         return f'<img src="note:{escape(picture.source)}" alt="{escape(picture.alternative)}">'
 
-    document = render_document(markdown, quarto_words(catalogue), draw)
-    return _fill(templates, document.html, document.meta, catalogue, "")
+    return _fill(templates, _with_pictures(document, image), document.meta, catalogue, "")
+
+
+def _with_pictures(document: Parsed, show: Callable[[Picture], str]) -> str:
+    html = document.html
+    for picture in document.pictures:
+        html = html.replace(f"<!--{picture.label}-->", show(picture), 1)
+    return html
 
 
 def print_style(templates: Path) -> str:
@@ -65,20 +95,7 @@ def print_style(templates: Path) -> str:
     return _read(templates / "style.css")
 
 
-def inline_svg(svg: str, picture: Picture) -> str:
-    """An SVG that may stand in HTML: ids made unique, named for screen readers, no fixed size."""
-    text = _SVG_TEXTS.sub("", _SVG_JUNK.sub("", svg)).strip()
-    prefix = picture.label + "-"
-    text = _ID.sub(lambda found: found.group(1) + prefix, text)
-    opening = _SVG_OPEN.search(text)
-    if opening is None:
-        raise InputRefused("a figure is not SVG", value=picture.label)
-    attributes = re.sub(r'\s(width|height|role|aria-labelledby|aria-label)="[^"]*"', "", opening.group(1))
-    head = f'<svg{attributes} role="img" aria-label="{escape(picture.alternative)}">'
-    return text[: opening.start()] + head + text[opening.end() :]
-
-
-def _figure(figures: Mapping[str, bytes], picture: Picture) -> bytes:
+def _figure(figures: Mapping[str, ET.Element], picture: Picture) -> ET.Element:
     try:
         return figures[picture.source]
     except KeyError:

@@ -103,7 +103,7 @@ def _forms(message: Message) -> tuple[str, ...] | None:
     if not message.id or message.fuzzy:
         return None
     strings = message.string if isinstance(message.string, tuple | list) else (message.string,)
-    return tuple(strings) if all(strings) else None
+    return tuple(str(text) for text in strings) if all(strings) else None
 
 
 def _plural_form(expression: str, count: int) -> int:

@@ -92,7 +92,8 @@ def render_markdown(
 ) -> str:
     """Fill the template `name`; the result is plain Quarto-style Markdown with one final line feed.
 
-    `integer` formats the counts that templates show. Refuses: a missing file, a syntax error, an undefined variable (M30: also any percentile).
+    `integer` formats the counts that templates show. Refuses a missing file, a syntax error and an
+    undefined variable, which any percentile is (M30).
     """
     environment = Environment(
         loader=FunctionLoader(lambda wanted: _CONTROL_LINE.sub(r"\1", _source(templates, wanted))),
@@ -107,7 +108,9 @@ def render_markdown(
     environment.newstyle_gettext = True  # type: ignore[attr-defined]
     environment.policies["ext.i18n.trimmed"] = True
     environment.globals.update(_translators(catalogue, integer))
-    environment.filters.update(code=code, attribute=attribute, verbatim=verbatim, yaml=yaml_text, number=integer)
+    environment.filters.update(
+        code=code, attribute=attribute, verbatim=verbatim, yaml=yaml_text, number=lambda n: Markdown(integer(n))
+    )
     try:
         text = environment.get_template(name).render(context)
     except TemplateSyntaxError as error:

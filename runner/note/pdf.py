@@ -10,6 +10,7 @@ import logging
 import warnings
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from importlib import import_module
 from typing import Any
 
 from runner.errors import RunnerError
@@ -27,14 +28,12 @@ def render_pdf(
     dated: datetime, identifier: bytes,
 ) -> bytes:
     """PDF bytes. `files` maps `note:` addresses to their content; `dated` stamps document and attachments."""
-    from weasyprint import CSS, HTML, Attachment
-    from weasyprint.text.fonts import FontConfiguration
-
+    weasyprint: Any = import_module("weasyprint")
     refused: list[str] = []
     fetch = _fetcher(files, refused)
-    fonts = FontConfiguration()
+    fonts = import_module("weasyprint.text.fonts").FontConfiguration()
     attached = [
-        Attachment(
+        weasyprint.Attachment(
             string=file.data, name=file.name, description=file.path, created=dated, modified=dated,
             relationship="Source" if file.path.startswith("note/") else "Data",
         )
@@ -42,9 +41,9 @@ def render_pdf(
     ]
     with _WarningsKept() as log, warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)  # WeasyPrint leaves its colour profile open
-        document = HTML(string=html, base_url="note:page", url_fetcher=fetch)
+        document = weasyprint.HTML(string=html, base_url="note:page", url_fetcher=fetch)
         data = document.write_pdf(
-            stylesheets=[CSS(string=stylesheet, font_config=fonts, url_fetcher=fetch, base_url="note:page")],
+            stylesheets=[weasyprint.CSS(string=stylesheet, font_config=fonts, url_fetcher=fetch, base_url="note:page")],
             font_config=fonts, pdf_variant="pdf/a-3a", pdf_identifier=identifier, pdf_tags=True,
             attachments=attached, custom_metadata=False,
         )  # fmt: skip
@@ -55,18 +54,18 @@ def render_pdf(
 
 
 def _fetcher(files: Mapping[str, bytes], refused: list[str]) -> Any:
-    from weasyprint.urls import FatalURLFetchingError, URLFetcher, URLFetcherResponse
+    urls: Any = import_module("weasyprint.urls")
 
-    class MemoryOnly(URLFetcher):  # type: ignore[misc]
+    class MemoryOnly(urls.URLFetcher):  # type: ignore[misc]
         """Answers from memory and refuses the rest, network included."""
 
-        def fetch(self, url: str, headers: Mapping[str, str] | None = None) -> URLFetcherResponse:
+        def fetch(self, url: str, headers: Mapping[str, str] | None = None) -> Any:
             data = files.get(url)
             if data is None:
                 refused.append(f"address outside of the note: {url[:120]}")
-                raise FatalURLFetchingError(f"nothing but the note's own files is read: {url[:120]}")
+                raise urls.FatalURLFetchingError(f"nothing but the note's own files is read: {url[:120]}")
             suffix = url[url.rfind(".") :]
-            return URLFetcherResponse(url, data, {"Content-Type": _MIME.get(suffix, "application/octet-stream")})
+            return urls.URLFetcherResponse(url, data, {"Content-Type": _MIME.get(suffix, "application/octet-stream")})
 
     return MemoryOnly()
 

@@ -207,8 +207,7 @@ PRICED = Sample(
     configurations=(
         Measured("rtx-4090", 1, 9120.0, memory_gib=7.1),
         Measured("rtx-4090", 4, 6480.0, memory_gib=12.4, mishaps={1: Status.KILLED}),
-        Measured("rtx-4090", 8, 5210.0, memory_gib=21.9, mishaps={0: Status.OUT_OF_MEMORY, 2: Status.OUT_OF_MEMORY,
-                                                                   3: Status.OUT_OF_MEMORY}),  # fmt: skip
+        Measured("rtx-4090", 8, 5210.0, memory_gib=21.9, mishaps=dict.fromkeys((0, 2, 3), Status.OUT_OF_MEMORY)),
         Measured("b200", 1, 3900.0, memory_gib=9.0),
         Measured("b200", 4, 2140.0, memory_gib=18.2),
         Measured("b200", 8, 1495.0, memory_gib=36.5, rejected={4: "recompilation"}),
@@ -367,7 +366,7 @@ def _attempt(
     started = f"2026-10-05T{8 + number // 60 % 12:02d}:{number % 60:02d}:00Z"
     settings = Settings(batch_size=measured.batch, max_length=512)
     counter = "VmHWM" if measured.gpu == "cpu" else "torch.cuda.max_memory_allocated"
-    scope = "resident memory of the process" if measured.gpu == "cpu" else "tensors of this process since the pass began"
+    scope = "resident memory of the process" if measured.gpu == "cpu" else "tensors of this process in the pass"
     return Attempt(
         attempt_id=f"{measured.gpu}-b{measured.batch}-p{index + 1:02d}", chain=_link(number),
         protocol_name=sample.name, protocol_revision=1, lock_sha256=lock.lock_sha256, nonce=lock.nonce,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from runner.note.build import build_note
-from tests.note.sample import OWN_MACHINE, make_campaign
+from tests.note.sample import OWN_MACHINE, make_campaign, rewrite_attempts
 
 CASES = Path(__file__).resolve().parents[1] / "cases"
 
@@ -68,11 +68,9 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_markup_in_notes_is_shown_literally(tmp_path: Path) -> None:
     """NO-01: tags, crossed tags, a script, a closing table, a remote picture, and our own markup."""
     lines = (CASES / "NO-01" / "notes.txt").read_text(encoding="utf-8").splitlines()
-    ours = ["{{ decision }} {% raw %}", "| a | b |", "`code` **bold** _it_ [x](http://e.invalid)", "@fig-x {#y .z} ::: \\"]
+    ours = ["{{ decision }} {% raw %}", "| a | b |", "`code` **bold** _it_ [x](http://e.invalid)", "@fig-x {#y} ::: \\"]
     plain = make_campaign(tmp_path / "plain", OWN_MACHINE)
     strange = make_campaign(tmp_path / "strange", replace(OWN_MACHINE, notes=(*lines, *ours)))
-    from tests.note.sample import rewrite_attempts
-
     for campaign in (plain, strange):
         notes = (*lines, *ours) if campaign is strange else ("plain",)
         rewrite_attempts(campaign, lambda a, n=notes: a.model_copy(update={"notes": n if a.error else ()}))

@@ -114,10 +114,8 @@ def _package_row(
     t, fmt = speaker.catalogue, speaker.fmt
     offer = line.offer
     measured = gpu in {row.gpu for row in evidence.measured_rows}
-    if line.days is None:
-        name = t.gettext("by the hour")
-    else:
-        name = t.ngettext("%(count)s day", "%(count)s days", line.days)
+    days = line.days
+    name = t.gettext("by the hour") if days is None else t.ngettext("%(count)s day", "%(count)s days", days)
     no_price = t.gettext("no price")
     return {
         "gpu": gpu,

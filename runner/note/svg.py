@@ -1,0 +1,117 @@
+"""Figures as matplotlib writes them, made small: one path per text instead of one element per letter.
+
+WeasyPrint draws every element on its own and a browser keeps every one; a figure has thousands of
+letters. Outlines keep a precision of a thousandth of the letter's height.
+"""
+
+from __future__ import annotations
+
+import re
+from html import escape
+from xml.etree import ElementTree as ET
+
+from runner.errors import InputRefused
+
+_SVG = "http://www.w3.org/2000/svg"
+_XLINK = "http://www.w3.org/1999/xlink"
+_HREF = f"{{{_XLINK}}}href"
+_SCALE = re.compile(r"scale\((-?[\d.]+)\)")
+_MOVE = re.compile(r"translate\((-?[\d.]+)[ ,]+(-?[\d.]+)\)")
+_TOKEN = re.compile(r"[MLQCZz]|-?\d+(?:\.\d+)?(?:e-?\d+)?")
+_REFERENCE = re.compile(r"url\(#([^)]+)\)|^#(.+)$")
+_DROPPED = {f"{{{_SVG}}}title", f"{{{_SVG}}}desc", f"{{{_SVG}}}metadata"}
+
+Glyph = tuple[float, list[str]]
+
+
+def compact(svg: bytes, *, name: str) -> ET.Element:
+    """The drawing without metadata, unused ids and fixed size, its texts as single paths."""
+    try:
+        root = ET.fromstring(svg)
+    except ET.ParseError as error:
+        raise InputRefused(f"a figure is not well-formed SVG: {error}", value=name) from None
+    if root.tag != f"{{{_SVG}}}svg":
+        raise InputRefused("a figure is not SVG", value=name)
+    glyphs = _glyphs(root)
+    for parent in root.iter():
+        for child in list(parent):
+            if child.tag in _DROPPED:
+                parent.remove(child)
+    for group in list(root.iter(f"{{{_SVG}}}g")):
+        _join_letters(group, glyphs)
+    used = _references(root)
+    for element in root.iter():
+        if element.get("id") not in used:
+            element.attrib.pop("id", None)
+    for attribute in ("width", "height", "version"):
+        root.attrib.pop(attribute, None)
+    return root
+
+
+def as_image(root: ET.Element) -> bytes:
+    """A file of its own, for an image element."""
+    return _text(root).encode("utf-8")
+
+
+def as_inline(root: ET.Element, *, label: str, alternative: str) -> str:
+    """Markup inside of HTML: ids made unique by the figure's label, one picture for a screen reader."""
+    text = re.sub(r'\b(id="|href="#|url\(#)', lambda found: f"{found.group(1)}{label}-", _text(root))
+    head, tail = text.split(">", 1)
+    return f'{head} role="img" aria-label="{escape(alternative)}">{tail}'
+
+
+def _text(root: ET.Element) -> str:
+    ET.register_namespace("", _SVG)
+    ET.register_namespace("xlink", _XLINK)
+    return re.sub(r">\s+<", "><", ET.tostring(root, encoding="unicode")).strip()
+
+
+def _glyphs(root: ET.Element) -> dict[str, Glyph]:
+    """Outlines of letters: paths in `defs` with a scale of their own."""
+    found: dict[str, Glyph] = {}
+    for defs in root.iter(f"{{{_SVG}}}defs"):
+        for path in list(defs):
+            scale = _SCALE.fullmatch(path.get("transform", ""))
+            if path.tag == f"{{{_SVG}}}path" and scale:
+                found[path.get("id", "")] = (float(scale.group(1)), _TOKEN.findall(path.get("d", "")))
+                defs.remove(path)
+    return found
+
+
+def _join_letters(group: ET.Element, glyphs: dict[str, Glyph]) -> None:
+    parts: list[str] = []
+    for child in list(group):
+        if child.tag == f"{{{_SVG}}}defs" and not len(child):
+            group.remove(child)
+        glyph = glyphs.get(child.get(_HREF, "").removeprefix("#"))
+        if child.tag == f"{{{_SVG}}}use" and glyph is not None:
+            parts.append(_placed(glyph, child.get("transform", "")))
+            group.remove(child)
+    if parts:
+        ET.SubElement(group, f"{{{_SVG}}}path", {"d": "".join(parts)})
+
+
+def _placed(glyph: Glyph, transform: str) -> str:
+    """The outline's path data where the letter stands."""
+    move, own = _MOVE.search(transform), _SCALE.search(transform)
+    x, y = (float(move.group(1)), float(move.group(2))) if move else (0.0, 0.0)
+    scale = glyph[0] * (float(own.group(1)) if own else 1.0)
+    out, vertical = [], False
+    for token in glyph[1]:
+        if token.isalpha():
+            out.append(token)
+            vertical = False
+        else:
+            value = round(float(token) * scale + (y if vertical else x), 1)
+            out.append(f"{value:g} ")
+            vertical = not vertical
+    return "".join(out)
+
+
+def _references(root: ET.Element) -> set[str]:
+    found: set[str] = set()
+    for element in root.iter():
+        for value in element.attrib.values():
+            for match in _REFERENCE.finditer(value):
+                found.add(match.group(1) or match.group(2))
+    return found
