@@ -44,6 +44,8 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "rental": ("rental", "rental", "Match a rental record with the decision; export a ledger line."),
     "memory": ("memory", "memory", "Memory exercise: weights and activations, estimated and observed."),
     "lab": ("lab", "lab", "Everything for working by hand, in one folder without texts."),
+    "doctor": ("doctor", "doctor", "What can be measured on this machine, what cannot, and why."),
+    "rehearse": ("doctor", "rehearse", "Longest texts, largest batch, disk, key, clock, end: a try, nothing counted."),
     "price": ("pricing", "price", "Committed cost of a package; which packages cover a window."),
 }
 

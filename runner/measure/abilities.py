@@ -1,0 +1,156 @@
+"""What this machine can measure, asked in a process of its own: `python -m runner.measure.abilities`.
+
+Every answer is tried, not read from a list: a small computation runs, or the reason why not is given.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+_TIMEOUT_SECONDS = 180
+
+
+@dataclass(frozen=True)
+class Ability:
+    """One thing to do. `possible` None: works, with a reserve that `why` names."""
+
+    name: str
+    possible: bool | None
+    why: str
+
+
+def ask() -> tuple[Ability, ...]:
+    """All answers of this machine; a build of torch that cannot start is one answer too."""
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "runner.measure.abilities"],
+            capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False, env=dict(os.environ),
+        )
+        return tuple(Ability(**item) for item in json.loads(done.stdout))
+    except subprocess.TimeoutExpired:
+        return (Ability("torch", False, f"no answer within {_TIMEOUT_SECONDS} s"),)
+    except (OSError, ValueError):
+        return (Ability("torch", False, "torch could not be started"),)
+
+
+def find(torch: Any) -> list[Ability]:
+    """Abilities of this build of torch on this machine."""
+    found = [Ability("torch", True, f"{torch.__version__}, {_build(torch)}")]
+    cards = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    for index in range(cards):
+        memory = torch.cuda.get_device_properties(index).total_memory / 2**30
+        found.append(Ability(f"card {index}", True, f"{torch.cuda.get_device_name(index)}, {memory:.1f} GiB"))
+    if not cards:
+        found.append(Ability("cards", False, "torch finds none: only GPU=cpu can be measured here"))
+    device = "cuda" if cards else "cpu"
+    for name, dtype in (("fp32", torch.float32), ("bf16", torch.bfloat16), ("fp16", torch.float16)):
+        found.append(_tried(f"precision {name}", _product(torch, device, dtype), _reserve(torch, name, device)))
+    found.append(_tried("int8-dynamic", lambda: _int8(torch), None))
+    found.append(_tried("attention sdpa", lambda: _attention(torch, device), None))
+    found.append(_flash(device))
+    found.append(_compiler(device))
+    return found
+
+
+def _build(torch: Any) -> str:
+    if torch.version.cuda:
+        return f"built for CUDA {torch.version.cuda}"
+    return f"built for ROCm (HIP {torch.version.hip})" if torch.version.hip else "built for the CPU only"
+
+
+def _tried(name: str, action: Callable[[], object], reserve: str | None) -> Ability:
+    try:
+        action()
+    except Exception as error:  # whatever goes wrong is the answer
+        return Ability(name, False, f"{type(error).__name__}: {str(error).splitlines()[0][:160] if str(error) else ''}")
+    return Ability(name, True if reserve is None else None, reserve or "a small computation worked")
+
+
+def _product(torch: Any, device: str, dtype: Any) -> Callable[[], object]:
+    def run() -> object:
+        matrix = torch.ones((32, 32), device=device, dtype=dtype)
+        return (matrix @ matrix).float().sum().item()
+
+    return run
+
+
+def _reserve(torch: Any, precision: str, device: str) -> str | None:
+    """Why a precision that computes may still be no sensible variant."""
+    if precision == "fp32":
+        return None
+    if device == "cuda":
+        from runner.measure.engines.loading import refuse_precision
+        from runner.measure.job import Unsupported
+
+        try:
+            refuse_precision(precision, torch.cuda)
+        except Unsupported as error:
+            return str(error)
+        return None
+    return _slow_on_cpu(precision)
+
+
+def _slow_on_cpu(precision: str) -> str | None:
+    flag = {"bf16": "avx512_bf16", "fp16": "avx512_fp16"}[precision]
+    try:
+        with open("/proc/cpuinfo", encoding="ascii", errors="replace") as stream:  # noqa: PTH123
+            if any(flag in line for line in stream if line.startswith("flags")):
+                return None
+    except OSError:
+        pass
+    return f"works, but this processor has no {flag}: expect it to be slower than fp32"
+
+
+def _int8(torch: Any) -> object:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = torch.ao.quantization.quantize_dynamic(torch.nn.Sequential(torch.nn.Linear(8, 8)), {torch.nn.Linear})
+        return model(torch.ones(1, 8))
+
+
+def _attention(torch: Any, device: str) -> object:
+    heads = torch.ones((1, 1, 4, 8), device=device)
+    return torch.nn.functional.scaled_dot_product_attention(heads, heads, heads)
+
+
+def _flash(device: str) -> Ability:
+    if device == "cpu":
+        return Ability("attention flash_attention_2", False, "needs a card")
+    import importlib.util
+
+    if importlib.util.find_spec("flash_attn") is None:
+        return Ability("attention flash_attention_2", False, "the package flash-attn is not installed")
+    return Ability("attention flash_attention_2", True, "the package flash-attn is installed")
+
+
+def _compiler(device: str) -> Ability:
+    """torch.compile needs a C++ compiler on the CPU; on a card it brings its own."""
+    if device == "cuda":
+        return Ability("torch.compile", True, "for the card")
+    compiler = next((name for name in (os.environ.get("CXX"), "g++", "clang++") if name and shutil.which(name)), None)
+    if compiler is None:
+        return Ability("torch.compile", False, "no C++ compiler (install g++)")
+    return Ability("torch.compile", True, f"with {compiler}")
+
+
+def main() -> None:
+    warnings.simplefilter("ignore")
+    try:
+        import torch
+    except Exception as error:  # a broken build is an answer
+        found = [Ability("torch", False, f"{type(error).__name__}: {str(error)[:200]}")]
+    else:
+        found = find(torch)
+    sys.stdout.write(json.dumps([vars(ability) for ability in found]))
+
+
+if __name__ == "__main__":
+    main()

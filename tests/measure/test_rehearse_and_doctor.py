@@ -1,0 +1,66 @@
+"""Before paid hours: a try that counts nothing, and plain words about the machine (M52)."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from runner.cli.main import run as runner
+from runner.errors import InputRefused
+from runner.evidence.campaign import Campaign
+from runner.flows.rehearse import rehearse
+from tests.measure.light import WORKER, light_campaign
+
+
+def silent(text: str) -> None:
+    return None
+
+
+def files(campaign: Campaign) -> set[str]:
+    return {str(path) for path in campaign.root.rglob("*")}
+
+
+def test_m52_a_rehearsal_tries_every_variant_and_records_nothing(tmp_path: Path) -> None:
+    campaign = light_campaign(tmp_path, batches=(1, 4))
+    before = files(campaign)
+    found = rehearse(campaign, "cpu", None, silent, WORKER)
+    assert found.passed, found.checks
+    names = [check.name for check in found.checks]
+    assert names[:4] == ["wall clock", "disk", "signing key", "device"]
+    assert names[4:] == ["variant b4", "variant b1", "planned time", "deadline"]
+    assert "4 longest texts fit" in found.checks[4].found
+    assert files(campaign) == before
+
+
+def test_m52_what_fails_late_fails_early(tmp_path: Path) -> None:
+    campaign = light_campaign(tmp_path, do="memory", at=0)
+    found = rehearse(campaign, "cpu", None, silent, WORKER)
+    assert not found.passed
+    (variant,) = [check for check in found.checks if check.name == "variant b1"]
+    assert "out_of_memory: CUDA out of memory" in variant.found
+
+
+def test_m52_the_planned_end_is_held_against_the_end_of_the_rental(tmp_path: Path) -> None:
+    campaign = light_campaign(tmp_path, passes=5)
+    gone = (datetime.now(UTC) - timedelta(hours=1)).strftime("%Y-%m-%dT%H:%MZ")
+    found = rehearse(campaign, "cpu", gone, silent, WORKER)
+    assert [check.name for check in found.checks if not check.passed] == ["end of the rental"]
+    with pytest.raises(InputRefused):
+        rehearse(campaign, "cpu", "tomorrow", silent, WORKER)
+
+
+def test_m11_a_missing_card_fails_the_rehearsal(tmp_path: Path) -> None:
+    found = rehearse(light_campaign(tmp_path), "b200", None, silent, WORKER)
+    assert [check.name for check in found.checks if not check.passed] == ["device"]
+
+
+def test_the_doctor_says_what_is_possible_and_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert runner(["--campaign", str(tmp_path), "doctor", "--json"]) == 0
+    found = {item["name"]: item for item in json.loads(capsys.readouterr().out)["abilities"]}
+    assert found["precision fp32"]["possible"] is True
+    assert found["attention sdpa"]["possible"] is True
+    assert all(item["why"] for item in found.values())
+    assert list(tmp_path.iterdir()) == []
