@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -88,7 +89,10 @@ def corpus(session: Session, **options: Any) -> Output:
         seed=options["seed"], everything=options["everything"], tuning_wanted=options["tuning"], tuning_source=other,
         rules=Rules(options["allow_case_twins"], options["allow_empty_texts"], options["skip_empty"]),
         licence=options["licence"], permission=options["permission"], replace=options["replace"],
+        progress=_progress,
     ))
+    if sys.stderr.isatty():
+        write_line("", error=True)
     return Output(_report(built, campaign, source), built.facts | {"folder": str(built.folder)})
 
 
@@ -101,6 +105,12 @@ def demo_model(session: Session) -> Output:
     files = build_demo(campaign, lambda text: write_line(text, error=True))
     sums = {campaign.relative(file): sha256_file(file) for file in files}
     return Output([f"{sha256}  {name}" for name, sha256 in sums.items()], {"files": sums})
+
+
+def _progress(documents: int) -> None:
+    """One line that grows, on a terminal only."""
+    if sys.stderr.isatty():
+        click.echo(f"\r{documents} documents read", nl=False, err=True)
 
 
 def _source(options: dict[str, Any], path: Path, prefix: str) -> Source:

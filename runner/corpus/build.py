@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -53,6 +53,7 @@ class Order:
     licence: str = ""
     permission: str = ""
     replace: bool = False
+    progress: Callable[[int], None] = lambda documents: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,7 @@ def _refuse_existing(order: Order) -> None:
 
 
 def _splits(order: Order) -> tuple[Split, Split | None]:
-    found = scan(order.source, order.counter, order.bands, order.seed, order.rules)
+    found = scan(order.source, order.counter, order.bands, order.seed, order.rules, order.progress)
     if order.everything:
         chosen, rest = np.arange(len(found)), np.arange(0)
     else:
@@ -124,7 +125,7 @@ def _splits(order: Order) -> tuple[Split, Split | None]:
     final = Split(order.source, found, chosen)
     if order.tuning_source is None:
         return final, Split(order.source, found, rest) if len(rest) else None
-    other = scan(order.tuning_source, order.counter, order.bands, order.seed, order.rules)
+    other = scan(order.tuning_source, order.counter, order.bands, order.seed, order.rules, order.progress)
     tuning = Split(order.tuning_source, other, np.arange(len(other)))
     _refuse_shared(final, tuning)
     return final, tuning

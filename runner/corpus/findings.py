@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from runner.corpus.identity import Clash
+from runner.corpus.identity import LISTED, IdentityCheck
 from runner.errors import InputRefused, show_value
 
 Kind = Literal["the id is empty", "the label is empty", "no text"]
-LISTED = 20
 _COUNTED: dict[Kind, tuple[str, str]] = {
     "the id is empty": ("empty id", "empty ids"),
     "the label is empty": ("empty label", "empty labels"),
@@ -48,15 +46,16 @@ class Findings:
         if len(self.first) < LISTED:
             self.first.append(finding)
 
-    def refuse(self, path: Path, id_column: str, clashes: Sequence[Clash] = ()) -> None:
+    def refuse(self, path: Path, id_column: str, identity: IdentityCheck) -> None:
         """Raise if anything was found: ids first, since nothing can be told apart without them."""
+        clashes = identity.clashes
         if not clashes and not self.counts:
             return
         details = tuple([*map(str, clashes), *map(str, self.first)][:LISTED])
-        more = len(clashes) + self.counts.total() - len(details)
+        more = identity.duplicates + identity.twins + self.counts.total() - len(details)
         first = self.first[0] if not clashes else None
         raise InputRefused(
-            "the corpus was refused: " + ", ".join([*_count_clashes(clashes), *self._count()]),
+            "the corpus was refused: " + ", ".join([*_count_clashes(identity), *self._count()]),
             file=path,
             line=first.line if first else None,
             column=first.column if first else id_column,
@@ -69,8 +68,7 @@ class Findings:
         return [f"{count} {_COUNTED[kind][count > 1]}" for kind, count in self.counts.items()]
 
 
-def _count_clashes(clashes: Sequence[Clash]) -> list[str]:
-    doubles = sum(clash.by == "nothing" for clash in clashes)
-    twins = len(clashes) - doubles
+def _count_clashes(identity: IdentityCheck) -> list[str]:
+    doubles, twins = identity.duplicates, identity.twins
     found = [f"{doubles} duplicate id" + "s" * (doubles > 1)] if doubles else []
     return found + ([f"{twins} confusable pair" + "s" * (twins > 1) + " of ids"] if twins else [])

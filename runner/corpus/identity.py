@@ -13,6 +13,8 @@ from typing import Literal
 
 from runner.errors import show_value
 
+LISTED = 20
+"""So many findings of one kind are named in a message; the rest is counted."""
 ZERO_WIDTH = "\u200b\u200c\u200d\u2060\ufeff"
 _BLANKS = "".join(chr(code) for code in range(0x3001) if chr(code).isspace()) + ZERO_WIDTH
 
@@ -84,10 +86,15 @@ class Clash:
 
 @dataclass
 class IdentityCheck:
-    """Collects clashes while ids are added in order. Memory: one key and one id per document."""
+    """Finds clashes while ids are added in order; the first ones are kept, all are counted.
+
+    Memory: one key and one id per document.
+    """
 
     allow_case_twins: bool = False
     clashes: list[Clash] = field(default_factory=list)
+    duplicates: int = 0
+    twins: int = 0
     _seen: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
 
     def add(self, identifier: str, place: str) -> None:
@@ -95,7 +102,15 @@ class IdentityCheck:
         for earlier, earlier_place in family:
             by = difference(earlier, identifier)
             if by != "letter case" or not self.allow_case_twins:
-                self.clashes.append(Clash(earlier, earlier_place, identifier, place, by))
+                self._found(Clash(earlier, earlier_place, identifier, place, by))
                 break
         if all(earlier != identifier for earlier, _ in family):
             family.append((identifier, place))
+
+    def _found(self, clash: Clash) -> None:
+        if clash.by == "nothing":
+            self.duplicates += 1
+        else:
+            self.twins += 1
+        if len(self.clashes) < LISTED:
+            self.clashes.append(clash)

@@ -81,7 +81,7 @@ def read_corpus(
         groups = tuple(value or "" for value in row.values[groups_start:])
         remarks.add(place, identifier, text, label)
         documents.append(Document(identifier, text, label, groups, row.line))
-    findings.refuse(path, id_column, identity.clashes)
+    findings.refuse(path, id_column, identity)
     if not documents:
         raise InputRefused("the corpus holds no document", file=path)
     warnings.extend(remarks.lines())

@@ -6,8 +6,7 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from runner.corpus.findings import LISTED
-from runner.corpus.identity import code_points, trimmed, twin_key
+from runner.corpus.identity import LISTED, code_points, trimmed, twin_key
 from runner.errors import show_value
 
 

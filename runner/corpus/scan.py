@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import islice
@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from runner.corpus.findings import Finding, Findings
-from runner.corpus.identity import Clash, IdentityCheck, trimmed, twin_key
+from runner.corpus.identity import IdentityCheck, trimmed, twin_key
 from runner.corpus.overlap import normalised_text
 from runner.corpus.remarks import Remarks
 from runner.corpus.source import Item, Source
@@ -103,8 +103,18 @@ def rank_of(identifier: str, seed: int) -> int:
     return key_of(identifier, b"rank %d" % seed)
 
 
-def scan(source: Source, counter: TokenCounter, bands: Sequence[Band], seed: int, rules: Rules) -> Scan:
-    """Read everything once; refused: twin or empty ids, empty labels, empty texts (M7)."""
+def scan(
+    source: Source,
+    counter: TokenCounter,
+    bands: Sequence[Band],
+    seed: int,
+    rules: Rules,
+    progress: Callable[[int], None] = lambda documents: None,
+) -> Scan:
+    """Read everything once; refused: twin or empty ids, empty labels, empty texts (M7).
+
+    `progress` is told now and then how many documents were read.
+    """
     columns, findings, remarks = _Columns(), Findings(), Remarks()
     label_numbers: dict[str, int] = {}
     notes: list[str] = []
@@ -135,8 +145,8 @@ def scan(source: Source, counter: TokenCounter, bands: Sequence[Band], seed: int
             columns.tokens.append(tokens)
             columns.rank.append(rank_of(document.id, seed))
             columns.text_key.append(key_of(normalised_text(document.text)))
-    clashes = _clashes(source, columns.id_key, rules)
-    findings.refuse(source.path, source.id_column or "id", clashes)
+        progress(len(columns.number))
+    findings.refuse(source.path, source.id_column or "id", _compare_ids(source, columns.id_key, rules))
     if not columns.number:
         raise InputRefused("the source holds no document", file=source.path)
     return _finished(columns, label_numbers, (*notes, *remarks.lines()), empty_texts, dict(skipped))
@@ -181,19 +191,19 @@ def _faults(item: Item, source: Source, rules: Rules) -> list[Finding]:
     return found
 
 
-def _clashes(source: Source, id_keys: array[int], rules: Rules) -> list[Clash]:
+def _compare_ids(source: Source, id_keys: array[int], rules: Rules) -> IdentityCheck:
     """Exact comparison of the few ids whose keys are equal; needs a second look at the source."""
     keys = np.sort(np.asarray(id_keys, dtype=np.uint64))
     suspects = set(keys[1:][keys[1:] == keys[:-1]].tolist())
-    if not suspects:
-        return []
     check = IdentityCheck(rules.allow_case_twins)
+    if not suspects:
+        return check
     for item in source.items(lambda text: None):
         if item.id is None or not trimmed(item.id) or _left_out(item, rules):
             continue
         if key_of(twin_key(item.id)) in suspects:
             check.add(item.id, item.place)
-    return check.clashes
+    return check
 
 
 def _chunks(entries: Iterable[_Sound]) -> Iterator[list[_Sound]]:

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from runner.corpus.read import bytes_fingerprint
-from runner.corpus.table import CsvStyle, iter_rows, plain_files
+from runner.corpus.table import MARK_NOTE, CsvStyle, iter_rows, plain_files
 from runner.errors import InputRefused, show_value
 from runner.evidence.canonical import records_sha256, sha256_file
 
+_MARK = "\ufeff"
 Layout = Literal["table", "folders", "lines"]
 
 
@@ -104,14 +105,19 @@ class Source:
     def _folders(self, note: Callable[[str], None]) -> Iterator[Item]:
         if not self.path.is_dir():
             raise InputRefused("the layout 'folders' needs a folder with one folder per label", file=self.path)
-        outside = 0
+        outside = marked = 0
         for file in plain_files(self.path):
             name = file.relative_to(self.path).as_posix()
             label, _, rest = name.partition("/")
             if not rest:
                 outside += 1
                 continue
-            yield Item(f"{self.id_prefix or self.path.name}/{name}", self._text_of(file), label, (), name, 1)
+            text = self._text_of(file)
+            marked += text.startswith(_MARK)
+            identifier = f"{self.id_prefix or self.path.name}/{name}"
+            yield Item(identifier, text.removeprefix(_MARK), label, (), name, 1)
+        if marked:
+            note(f"{marked} files begin with a byte-order mark, which was ignored")
         if outside:
             note(f"{outside} files are in no label folder and were left out")
 
@@ -119,7 +125,9 @@ class Source:
         try:
             with self.path.open(encoding=self.style.encoding, newline="\n") as stream:
                 for number, line in enumerate(stream, start=1):
-                    label, blank, text = line.rstrip("\r\n").partition(" ")
+                    if number == 1 and line.startswith(_MARK):
+                        note(MARK_NOTE)
+                    label, blank, text = line.removeprefix(_MARK if number == 1 else "").rstrip("\r\n").partition(" ")
                     if not blank:
                         raise InputRefused("the line has no label and text", file=self.path, line=number, value=label)
                     yield Item(self._numbered(number), text, label, (), f"line {number}", number)

@@ -28,6 +28,7 @@ KINDS: dict[str, tuple[Kind, str]] = {
     ".ndjson": ("jsonl", ""),
     ".parquet": ("parquet", ""),
 }
+MARK_NOTE = "a byte-order mark was found at the start of the file and ignored"
 _LARGEST_FIELD_CHARACTERS = 1 << 27  # an unclosed quote must not swallow the memory
 
 
@@ -193,7 +194,7 @@ def _csv_records(reader: Any, file: Path, style: CsvStyle) -> Iterator[tuple[int
 def _skip_mark(raw: Any, file: Path, encoding: str, note: Callable[[str], None]) -> None:
     start = raw.read(4)
     if start.startswith(codecs.BOM_UTF8):
-        note("a byte-order mark was found at the start of the file and ignored")
+        note(MARK_NOTE)
         raw.seek(len(codecs.BOM_UTF8))
         return
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) and encoding == "utf-8":

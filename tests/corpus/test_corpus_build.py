@@ -405,6 +405,27 @@ def test_sources_of_another_layout_are_refused(
     assert message in shop.refuse(source, *options, "--all", *WORDS)
 
 
+def test_marks_at_the_start_of_lines_and_files_are_ignored_and_said(shop: Shop, tmp_path: Path) -> None:
+    """CO-01 for the other layouts."""
+    (tmp_path / "x.txt").write_text("\ufeffDESC How ?\nDESC Why ?\n", encoding="utf-8")
+    facts = shop.build(tmp_path / "x.txt", "--layout", "lines", "--all", *WORDS, name="lines")
+    assert facts["splits"]["final"]["classes"] == {"DESC": 2} and "byte-order mark" in facts["notes"][0]
+    for name in ("a/1.txt", "b/1.txt"):
+        (tmp_path / "f" / name).parent.mkdir(parents=True)
+        (tmp_path / "f" / name).write_text(f"\ufeffText {name}", encoding="utf-8")
+    facts = shop.build(tmp_path / "f", "--layout", "folders", "--all", *WORDS, name="folders")
+    assert facts["notes"] == ["2 files begin with a byte-order mark, which was ignored"]
+    documents = read_corpus(shop.folder("folders") / "final.csv").documents
+    assert [item.text for item in documents] == ["Text a/1.txt", "Text b/1.txt"]
+
+
+def test_the_wrong_id_column_is_refused_in_bounded_memory(shop: Shop, tmp_path: Path) -> None:
+    """M7: a thousand duplicates are counted, twenty are named."""
+    source = make(tmp_path / "x.csv", texts(1000, "a", 2))
+    message = shop.refuse(source, "--id-column", "label", "--label-column", "id", "--all", *WORDS)
+    assert "999 duplicate ids" in message and "and 979 more" in message and message.count("stands twice") == 20
+
+
 def test_a_semicolon_file_of_any_name(shop: Shop, tmp_path: Path) -> None:
     source = tmp_path / "export.txt"
     source.write_text("7;a b;c\n8;d e;f\n", encoding="utf-8")
