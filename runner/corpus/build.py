@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,15 +19,14 @@ import numpy as np
 from runner.corpus import sheet
 from runner.corpus.overlap import find_overlap, refuse_overlap
 from runner.corpus.read import Document
-from runner.corpus.sample import Indices, choose
-from runner.corpus.scan import OUTSIDE, Rules, Scan, rank_of, scan
+from runner.corpus.sample import choose
+from runner.corpus.scan import OUTSIDE, Rules, scan
 from runner.corpus.similar import MOST_DOCUMENTS, similarity_facts
-from runner.corpus.source import Item, Source
-from runner.corpus.strata import OUTSIDE_NAME, Band, TokenCounter, check_bands
-from runner.corpus.table import iter_rows
-from runner.corpus.write import csv_line
+from runner.corpus.source import Source
+from runner.corpus.splits import Split, source_changed, texts_of, write_labels, write_split
+from runner.corpus.strata import Band, TokenCounter, check_bands
 from runner.errors import InputRefused
-from runner.evidence.canonical import content_sha256, pretty_json, records_sha256, sha256_file
+from runner.evidence.canonical import content_sha256, pretty_json
 from runner.evidence.files import write_atomic
 
 _OWN_FILES = {"README.md", "corpus.json", "final.csv", "tuning.csv", "labels.csv", "lengths.svg"}
@@ -57,15 +56,6 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
-    """Documents of one split: which of a source's scan, in which order."""
-
-    source: Source
-    scan: Scan
-    places: Indices
-
-
-@dataclass(frozen=True, slots=True)
 class Built:
     """What was written, and what `corpus.json` says about it."""
 
@@ -77,9 +67,14 @@ def build(order: Order) -> Built:
     """Refused with exit 2 and nothing written: M5, M7, too few texts, an existing folder."""
     check_bands(order.bands)
     _refuse_existing(order)
+    sources = [order.source, *([order.tuning_source] if order.tuning_source else [])]
+    fingerprints = [source.fingerprint() for source in sources]
     final, tuning = _splits(order)
     with _staged(order.out) as folder:
-        facts = _write(order, final, tuning, folder)
+        facts = _write(order, final, tuning, fingerprints, folder)
+        for source, fingerprint in zip(sources, fingerprints, strict=True):
+            if source.fingerprint() != fingerprint:
+                raise source_changed(source)
     return Built(order.out, facts)
 
 
@@ -122,11 +117,11 @@ def _splits(order: Order) -> tuple[Split, Split | None]:
     else:
         picked = choose(found, order.bands, order.tuning_wanted, file=order.source.path)
         chosen, rest = picked.final, picked.tuning
-    final = Split(order.source, found, chosen)
+    final = Split("final", order.source, found, chosen)
     if order.tuning_source is None:
-        return final, Split(order.source, found, rest) if len(rest) else None
+        return final, Split("tuning", order.source, found, rest) if len(rest) else None
     other = scan(order.tuning_source, order.counter, order.bands, order.seed, order.rules, order.progress)
-    tuning = Split(order.tuning_source, other, np.arange(len(other)))
+    tuning = Split("tuning", order.tuning_source, other, np.arange(len(other)))
     _refuse_shared(final, tuning)
     return final, tuning
 
@@ -140,38 +135,21 @@ def _refuse_shared(final: Split, tuning: Split) -> None:
 
     def suspects(split: Split) -> Iterator[Document]:
         keep = np.isin(split.scan.id_key, ids) | np.isin(split.scan.text_key, texts)
-        for _, item in _items(Split(split.source, split.scan, split.places[keep[split.places]])):
+        for _, item in split.items(split.places[keep[split.places]]):
             yield Document(item.id or "", item.text or "", item.label, (), item.line)
 
     refuse_overlap(find_overlap(suspects(tuning), tuple(suspects(final))), file=final.source.path)
 
 
-def _items(split: Split) -> Iterator[tuple[int, Item]]:
-    """(place in the scan, record) of the split's documents, in the order of the source."""
-    wanted = np.sort(split.places)
-    numbers = split.scan.number[wanted]
-    at = 0
-    for number, item in enumerate(split.source.items(lambda text: None)):
-        if at == len(numbers):
-            return
-        if number == numbers[at]:
-            yield int(wanted[at]), item
-            at += 1
-    if at < len(numbers):
-        raise _changed(split.source)
-
-
-def _changed(source: Source) -> InputRefused:
-    return InputRefused("the source changed while it was read", file=source.path, next_step="run the command again")
-
-
-def _write(order: Order, final: Split, tuning: Split | None, folder: Path) -> dict[str, Any]:
-    source_sha256 = order.source.fingerprint()
-    written = {"final": _write_split(order, final, folder / "final.csv", in_source_order=order.everything)}
-    if tuning is not None:
-        in_order = order.tuning_source is not None
-        written["tuning"] = _write_split(order, tuning, folder / "tuning.csv", in_source_order=in_order)
-    _write_labels(folder)
+def _write(
+    order: Order, final: Split, tuning: Split | None, fingerprints: list[str], folder: Path
+) -> dict[str, Any]:
+    splits = [final, *([tuning] if tuning else [])]
+    written = {
+        split.name: write_split(split, order.bands, folder) | sheet.split_facts(split.scan, split.places, order.bands)
+        for split in splits
+    }
+    write_labels(folder)
     facts: dict[str, Any] = {
         "schema_version": "corpus-build/1",
         "name": order.name,
@@ -179,24 +157,18 @@ def _write(order: Order, final: Split, tuning: Split | None, folder: Path) -> di
         "permission": order.permission,
         "seed": order.seed,
         "everything": order.everything,
-        "bands": [
-            {"name": band.name, "least_tokens": band.least, "most_tokens": band.most, "wanted": band.wanted}
-            for band in order.bands
-        ],
+        "bands": [_band_facts(band) for band in order.bands],
         "tokenizer": dict(order.counter.fingerprint),
-        "source": _source_facts(order.source, source_sha256, final.scan),
-        "splits": {name: split | sheet.split_facts(*parts) for name, split, parts in (
-            ("final", written["final"], (final.scan, final.places, order.bands)),
-            *((("tuning", written["tuning"], (tuning.scan, tuning.places, order.bands)),) if tuning else ()),
-        )},
-        "near_duplicates": _similarity(folder, final, tuning),
+        "source": _source_facts(final, fingerprints[0]),
+        "splits": written,
+        "near_duplicates": _similarity(splits, folder),
         "notes": list(final.scan.notes),
     }
     if tuning is not None and order.tuning_source is not None:
-        facts["tuning_source"] = _source_facts(order.tuning_source, order.tuning_source.fingerprint(), tuning.scan)
+        facts["tuning_source"] = _source_facts(tuning, fingerprints[1])
     facts["build_sha256"] = content_sha256(
         {key: facts[key] for key in ("bands", "tokenizer", "seed", "everything")}
-        | {name: split["records_sha256"] for name, split in facts["splits"].items()}
+        | {name: split["records_sha256"] for name, split in written.items()}
     )
     write_atomic(folder / "corpus.json", pretty_json(facts))
     write_atomic(folder / "lengths.svg", sheet.lengths_svg(facts).encode("utf-8"))
@@ -204,10 +176,15 @@ def _write(order: Order, final: Split, tuning: Split | None, folder: Path) -> di
     return facts
 
 
-def _source_facts(source: Source, sha256: str, found: Scan) -> dict[str, Any]:
+def _band_facts(band: Band) -> dict[str, Any]:
+    return {"name": band.name, "least_tokens": band.least, "most_tokens": band.most, "wanted": band.wanted}
+
+
+def _source_facts(split: Split, sha256: str) -> dict[str, Any]:
+    found = split.scan
     repeated, contradicting = found.repeated_texts()
     return {
-        "file": source.path.name,
+        "file": split.source.path.name,
         "sha256": sha256,
         "documents": len(found),
         "repeated_texts": repeated,
@@ -218,61 +195,7 @@ def _source_facts(source: Source, sha256: str, found: Scan) -> dict[str, Any]:
     }
 
 
-def _write_split(order: Order, split: Split, file: Path, *, in_source_order: bool) -> dict[str, Any]:
-    """Write one split, read it again, and give its fingerprints. Columns: id, text, label, stratum, groups."""
-    columns = ("id", "text", "label", "stratum", *split.source.group_columns)
-    rows: Iterable[tuple[str, ...]] = _rows(order, split)
-    if not in_source_order:
-        by_place = dict(zip(np.sort(split.places).tolist(), rows, strict=True))
-        rows = (by_place[place] for place in split.places.tolist())
-    with file.open("w", encoding="utf-8", newline="") as stream:
-        stream.write(csv_line(columns))
-
-        def written() -> Iterator[tuple[str, ...]]:
-            yield columns
-            for row in rows:
-                stream.write(csv_line(row))
-                yield row
-
-        records = records_sha256(written())
-        stream.flush()
-        os.fsync(stream.fileno())
-    again = records_sha256(_read_again(file, columns))
-    if again != records:
-        raise AssertionError(f"{file} does not read back as it was written")
-    return {"file": file.name, "bytes_sha256": sha256_file(file), "records_sha256": records}
-
-
-def _read_again(file: Path, columns: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    yield columns
-    for row in iter_rows(file, columns):
-        yield tuple(cell or "" for cell in row.values)
-
-
-def _rows(order: Order, split: Split) -> Iterator[tuple[str, ...]]:
-    bands = split.scan.band
-    for place, item in _items(split):
-        name, label = item.id or "", item.label or ""
-        if rank_of(name, order.seed) != int(split.scan.rank[place]):
-            raise _changed(split.source)
-        stratum = OUTSIDE_NAME if bands[place] == OUTSIDE else order.bands[bands[place]].name
-        yield (name, item.text or "", label, stratum, *item.groups)
-
-
-def _write_labels(folder: Path) -> None:
-    """The right answers of the final split alone, for whoever may not have the texts."""
-    with (folder / "labels.csv").open("w", encoding="utf-8", newline="") as stream:
-        stream.write(csv_line(("id", "label", "stratum")))
-        for row in iter_rows(folder / "final.csv", ("id", "label", "stratum")):
-            stream.write(csv_line(cell or "" for cell in row.values))
-
-
-def _similarity(folder: Path, final: Split, tuning: Split | None) -> dict[str, Any]:
-    count = len(final.places) + (len(tuning.places) if tuning else 0)
-    if count > MOST_DOCUMENTS:
+def _similarity(splits: list[Split], folder: Path) -> dict[str, Any]:
+    if sum(map(len, splits)) > MOST_DOCUMENTS:
         return {"searched": False, "reason": f"more than {MOST_DOCUMENTS} documents"}
-    return similarity_facts(_texts(folder / "final.csv"), _texts(folder / "tuning.csv") if tuning else None)
-
-
-def _texts(file: Path) -> list[tuple[str, str]]:
-    return [(row.values[0] or "", row.values[1] or "") for row in iter_rows(file, ("id", "text"))]
+    return similarity_facts(*(texts_of(split, folder) for split in splits))

@@ -94,7 +94,7 @@ def _similarity(one: frozenset[int], other: frozenset[int]) -> float:
     return len(one & other) / len(one | other)
 
 
-def similarity_facts(final: Documents, tuning: Documents | None) -> dict[str, Any]:
+def similarity_facts(final: Documents, tuning: Documents | None = None) -> dict[str, Any]:
     """What the data sheet says: inside the final split, and final documents like a tuning one."""
     texts = [text for _, text in final]
     facts: dict[str, Any] = {

@@ -93,8 +93,11 @@ def test_co_01_the_mark_is_noted_once_and_the_records_are_equal(shop: Shop) -> N
 def test_co_02_multi_line_texts_come_out_as_they_went_in(shop: Shop) -> None:
     """CO-02"""
     source = CASES / "CO-02" / "corpus.csv"
-    shop.build(source, "--all", *WORDS)
+    facts = shop.build(source, "--all", *WORDS)
     built = read_corpus(shop.folder() / "final.csv")
+    with_strata = read_corpus(shop.folder() / "final.csv", group_columns=("stratum",))
+    assert facts["splits"]["final"]["records_sha256"] == with_strata.records_sha256
+    assert facts["splits"]["final"]["bytes_sha256"] == with_strata.bytes_sha256
     assert [(item.id, item.text) for item in built.documents] == [
         (item.id, item.text) for item in read_corpus(source).documents]
     assert [len(item.text) for item in built.documents] == [17, 8, 4]
