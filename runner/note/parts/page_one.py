@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
-from runner.decide.model import BalanceRow, Excluded
+from runner.decide.model import BalanceRow, Excluded, WindowFacts
 from runner.note.evidence import Evidence
 from runner.note.parts.options import cost_words
 from runner.note.words import NOTHING, Speaker
+from runner.pricing.times import parse_instant
+from runner.units import utc_text
 
 _MOST_LISTED = 4
 _MOST_OPTIONS = 6
@@ -54,7 +56,6 @@ def _headline(evidence: Evidence, row: BalanceRow | None, speaker: Speaker) -> s
 def _facts(evidence: Evidence, row: BalanceRow | None, speaker: Speaker) -> list[dict[str, str]]:
     """Six cells of the answer box; each has a label, a value and a line below."""
     t, fmt = speaker.catalogue, speaker.fmt
-    window = row.window if row is not None else None
     package = row.package if row is not None else None
     configuration = {
         "label": t.gettext("Configuration"),
@@ -74,24 +75,8 @@ def _facts(evidence: Evidence, row: BalanceRow | None, speaker: Speaker) -> list
             "value": _package(row, speaker),
             "below": speaker.sentence(package.reason) if package else _package_reason(row, speaker),
         },
-        {
-            "label": t.gettext("Access window"),
-            "value": fmt.hours(window.window_seconds) if window else NOTHING,
-            "below": t.gettext(
-                "%(busy)s busy, %(waiting)s waiting",
-                busy=fmt.hours(window.busy_seconds),
-                waiting=fmt.hours(window.waiting_seconds),
-            )
-            if window
-            else _window_reason(row, speaker),
-        },
-        {
-            "label": t.gettext("Deadline"),
-            "value": fmt.local_instant(window.deadline_utc, evidence.plan.zone) if window else _deadline(evidence),
-            "below": t.gettext("%(slack)s to spare", slack=fmt.hours(window.deadline_slack_seconds))
-            if window
-            else NOTHING,
-        },
+        _window_fact(evidence, row, speaker),
+        _deadline_fact(evidence, row, speaker),
         {
             "label": t.gettext("Covered load"),
             "value": t.ngettext(
@@ -150,8 +135,36 @@ def _documents(evidence: Evidence) -> int:
     return sum(corpus.documents for corpus in evidence.lock.judgement.corpora if corpus.id in wanted)
 
 
-def _deadline(evidence: Evidence) -> str:
-    return f"{evidence.plan.deadline} {evidence.plan.zone}"
+def _windows(evidence: Evidence, row: BalanceRow | None) -> list[WindowFacts]:
+    """The chosen one's window; undecided: those of all measured options."""
+    rows = evidence.measured_rows if row is None else (row,)
+    return [found.window for found in rows if found.window is not None]
+
+
+def _window_fact(evidence: Evidence, row: BalanceRow | None, speaker: Speaker) -> dict[str, str]:
+    t, fmt, windows = speaker.catalogue, speaker.fmt, _windows(evidence, row)
+    sizes = sorted({Decimal(window.window_seconds) for window in windows})
+    if not sizes:
+        return {"label": t.gettext("Access window"), "value": NOTHING, "below": _window_reason(row, speaker)}
+    value = " – ".join(dict.fromkeys((fmt.hours(sizes[0]), fmt.hours(sizes[-1]))))
+    below = t.gettext("of the measured options")
+    if row is not None:
+        busy, waiting = fmt.hours(windows[0].busy_seconds), fmt.hours(windows[0].waiting_seconds)
+        below = t.gettext("%(busy)s busy, %(waiting)s waiting", busy=busy, waiting=waiting)
+    return {"label": t.gettext("Access window"), "value": value, "below": below}
+
+
+def _deadline_fact(evidence: Evidence, row: BalanceRow | None, speaker: Speaker) -> dict[str, str]:
+    t, fmt, plan = speaker.catalogue, speaker.fmt, evidence.plan
+    deadline = utc_text(parse_instant(plan.deadline, plan.zone, name="deadline"))
+    below = NOTHING
+    if row is not None and row.window is not None:
+        slack = Decimal(row.window.deadline_slack_seconds)
+        if slack < 0:
+            below = t.gettext("missed by %(late)s", late=fmt.hours(-slack))
+        else:
+            below = t.gettext("%(slack)s to spare", slack=fmt.hours(slack))
+    return {"label": t.gettext("Deadline"), "value": fmt.local_instant(deadline, plan.zone), "below": below}
 
 
 def _tied(evidence: Evidence, speaker: Speaker) -> str:

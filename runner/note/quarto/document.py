@@ -297,7 +297,7 @@ class _Renderer:
         shown = ""
         if caption is not None:
             number = f'<span class="label">{self.labels[attributes.id]}</span> ' if attributes.id else ""
-            shown = f"<caption>{number}{self.inline(caption)}</caption>"
+            shown = f'<caption><span class="caption">{number}{self.inline(caption)}</span></caption>'
             region = f' role="region" tabindex="0" aria-label="{html_escape(plain_text(caption))}"'
         columns = "".join(f'<col style="width:{width}%">' for width in widths)
         group = f"<colgroup>{columns}</colgroup>" if columns else ""
