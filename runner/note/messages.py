@@ -42,17 +42,24 @@ def _from_templates(templates: Path) -> Iterator[Found]:
     for path in sorted(templates.rglob("*.qmd")):
         source = "\n".join(line for line in path.read_text(encoding="utf-8").split("\n") if "{{< " not in line)
         for _, _, message in environment.extract_translations(source):  # type: ignore[attr-defined]
-            found = message if isinstance(message, str) else (message[0], message[1])
-            yield path.relative_to(templates).as_posix(), found, None
+            if found := _texts(message):
+                yield path.relative_to(templates).as_posix(), found, None
 
 
 def _from_code() -> Iterator[Found]:
     for path in sorted(_OWN.rglob("*.py")):
         found = extract("python", io.BytesIO(path.read_bytes()), keywords=_KEYWORDS)  # type: ignore[arg-type]
         for _, message, _, context in found:
-            parts = (message,) if isinstance(message, str) else tuple(message)
-            if all(isinstance(part, str) and part for part in parts):
-                yield path.relative_to(_OWN).as_posix(), parts[0] if len(parts) == 1 else (parts[0], parts[1]), context
+            if texts := _texts(message):
+                yield path.relative_to(_OWN).as_posix(), texts, context
+
+
+def _texts(message: object) -> str | tuple[str, str] | None:
+    """The literals among the arguments: one, or singular and plural."""
+    parts = [part for part in ([message] if isinstance(message, str) else message or ()) if isinstance(part, str)]  # type: ignore[attr-defined]
+    if not parts or not parts[0]:
+        return None
+    return parts[0] if len(parts) == 1 else (parts[0], parts[1])
 
 
 def _from_sentences() -> Iterator[Found]:
