@@ -54,7 +54,7 @@ DEFAULT_BANDS = ("short:1-32:600", "medium:33-128:300", "long:129+:100")
 @click.option("--all", "everything", is_flag=True, help="take every document instead of sampling by length")
 @click.option("--band", "bands", multiple=True, metavar="NAME:FROM-TO:COUNT",
               help=f"length band in tokens (default: {' '.join(DEFAULT_BANDS)})")
-@click.option("--tokenizer", help="folder or tokenizer.json; 'words' counts words (default: protocol/model)")
+@click.option("--tokenizer", help="folder or tokenizer.json, or 'words' (default: the tokenizer of the protocol's model)")
 @click.option("--count-special-tokens", is_flag=True, help="lengths include the tokens that the tokenizer adds")
 @click.option("--tuning", default=0, type=click.IntRange(min=0), help="size of a tuning split from the same data")
 @click.option("--tuning-from", type=_PATH, help="or the tuning split as it is, in the same layout")
@@ -197,8 +197,24 @@ def _counter(options: dict[str, Any], campaign: Campaign) -> TokenCounter:
     special = options["count_special_tokens"]
     if options["tokenizer"] == "words":
         return WhitespaceWords(special_tokens=special)
-    path = Path(options["tokenizer"]) if options["tokenizer"] else campaign.protocol_dir / "model"
+    path = Path(options["tokenizer"]) if options["tokenizer"] else _tokenizer_of_the_model(campaign)
     return TokenizerFile(path, special_tokens=special)
+
+
+def _tokenizer_of_the_model(campaign: Campaign) -> Path:
+    """Folder of the protocol's model; lengths count as that model counts them."""
+    from runner.protocol.read import read_protocol
+
+    if not campaign.protocol.exists():
+        return campaign.protocol_dir / "model"
+    source = read_protocol(campaign.protocol).model.source
+    folder = campaign.protocol_dir / source
+    if not folder.exists():
+        raise InputRefused(
+            "the protocol's model is no local folder, so its tokenizer is not at hand", file=campaign.protocol,
+            column="model.source", value=source, next_step="name a tokenizer.json with --tokenizer, or 'words'",
+        )
+    return folder
 
 
 def _report(built: Built, campaign: Campaign, source: Source) -> list[str]:

@@ -229,6 +229,19 @@ def test_the_models_tokenizer_counts_and_its_fingerprint_is_kept(shop: Shop, tmp
     assert facts["splits"]["tuning"]["documents"] == 50
 
 
+def test_lengths_are_counted_by_the_model_of_the_protocol(shop: Shop, tmp_path: Path) -> None:
+    """M13: without --tokenizer the frozen model's own; a model of the hub has none at hand."""
+    protocol = (MODEL.parent / "quality-protocol.toml").read_text(encoding="utf-8")
+    (shop.root / "protocol").mkdir()
+    file = shop.root / "protocol" / "quality-protocol.toml"
+    file.write_text(protocol.replace('source = "model"', f'source = "{MODEL}"'), encoding="utf-8")
+    source = make(tmp_path / "x.csv", [("1", "unbelievable", "a")])
+    facts = shop.build(source, "--all")
+    assert facts["splits"]["final"]["tokens"] > 1
+    file.write_text(protocol.replace('source = "model"', 'source = "some-team/some-model"'), encoding="utf-8")
+    assert "no local folder" in shop.refuse(source, "--all", "--out", str(tmp_path / "other"))
+
+
 def test_folder_data_sheet_plot_and_labels(shop: Shop, tmp_path: Path) -> None:
     """What is written: and a hostile name or label stays on its line."""
     rows = [*texts(8, "a", 3), ("x|y", "one two", "b|<b>\n# x")]
