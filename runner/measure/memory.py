@@ -54,6 +54,23 @@ def peak_resident_bytes() -> int | None:
     return None
 
 
+def limit_growth(margin_bytes: int) -> str:
+    """Let this process' private memory grow by at most the margin from now on; the limit in words.
+
+    The kernel then refuses a larger allocation, and the allocator says so: evidence, not a guess.
+    """
+    import resource
+
+    now = next(
+        int(line.split()[1]) * 1024
+        for line in Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
+        if line.startswith("VmData:")
+    )
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, (now + margin_bytes, hard))
+    return f"RLIMIT_DATA, set after loading with a margin of {margin_bytes} bytes"
+
+
 class CudaCounters:
     """torch's allocator counters of some cards; `reset` sets the peaks to what is in use now."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import time
@@ -74,8 +75,16 @@ class Outcome:
 
 def measure(campaign: Campaign, request: Request, progress: Progress, worker: Sequence[str] = WORKER) -> Outcome:
     """Run every attempt of the schedule that is still missing. Refuses before the first one, never after."""
-    with campaign_lock(campaign), StopRequest().listening() as stop:
-        return Measurement(campaign, request, progress, stop, worker).run()
+    try:
+        with campaign_lock(campaign), StopRequest().listening() as stop:
+            return Measurement(campaign, request, progress, stop, worker).run()
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EFBIG):
+            raise
+        raise NotAccepted(
+            f"the records cannot be written: {error.strerror}", file=error.filename,
+            next_step="make room, then run the same command again: it goes on with what is missing",
+        ) from None
 
 
 def recover(campaign: Campaign) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any  # noqa: E402
 from runner.measure.job import AttemptFailed, Job, Unsupported  # noqa: E402
 from runner.measure.journal import Journal, ResultSpool, count_results  # noqa: E402
 from runner.measure.kits import Kit, kit_for  # noqa: E402
-from runner.measure.memory import PassMemory  # noqa: E402
+from runner.measure.memory import PassMemory, limit_growth  # noqa: E402
 from runner.measure.passes import PassResult, Texts, run_pass  # noqa: E402
 from runner.measure.repeat import Repeater  # noqa: E402
 
@@ -64,6 +64,7 @@ class Worker:
         self._phases: dict[str, float] = {"process_start": (_STARTED_NS - job.spawned_mono_ns) / 1e9}
         self._facts: dict[str, Any] = {}
         self._notes: list[str] = []
+        self._limit: str | None = None
 
     def run(self) -> dict[str, Any]:
         outcome: dict[str, Any] = {"status": "failed", "error": None, "completed": None}
@@ -75,7 +76,7 @@ class Worker:
             outcome |= {"status": error.status, "error": _error(error.kind, error, error.evidence)}
             outcome["completed"] = error.completed
         except Exception as error:
-            outcome |= _classify(error)
+            outcome |= _classify(error, self._limit)
             self._notes.append(_place(error))
         self._spool.close()
         if outcome["completed"] is None:
@@ -108,6 +109,9 @@ class Worker:
         self._facts = {"effective": loaded.effective, "model": loaded.model, "tokenizer": loaded.tokenizer}
         self._facts |= kit.facts(job)
         self._notes.extend(loaded.notes)
+        margin = job.settings["extra"].get("memory_margin_mib")
+        if margin is not None:
+            self._limit = limit_growth(int(margin) << 20)
         texts = _read(job).texts
         if job.settings["compile"] != "none":
             with self._phase("compile"):
@@ -217,16 +221,21 @@ def _host_memory_bytes() -> int | None:
         return None
 
 
-def _classify(error: Exception) -> dict[str, Any]:
+def _classify(error: Exception, limit: str | None) -> dict[str, Any]:
     """Status of an unexpected error; out of memory only where the error itself says so."""
     name, text = type(error).__name__, str(error)
+    evidence = None
     if name == "OutOfMemoryError":
-        return {"status": "out_of_memory", "error": _error("out of memory", error, f"torch raised {name}")}
-    if isinstance(error, MemoryError):
-        return {"status": "out_of_memory", "error": _error("out of memory", error, "Python raised MemoryError")}
-    if "DefaultCPUAllocator" in text and "allocate" in text:
-        return {"status": "out_of_memory", "error": _error("out of memory", error, "torch's CPU allocator refused")}
-    return {"status": "failed", "error": _error(name, error)}
+        evidence = f"torch raised {name}"
+    elif isinstance(error, MemoryError):
+        evidence = "Python raised MemoryError"
+    elif "DefaultCPUAllocator" in text and "allocate" in text:
+        evidence = "torch's CPU allocator got no memory from the system"
+    if evidence is None:
+        return {"status": "failed", "error": _error(name, error)}
+    if limit is not None:
+        evidence += f"; limit in force: {limit}"
+    return {"status": "out_of_memory", "error": _error("out of memory", error, evidence)}
 
 
 def _error(kind: str, error: BaseException, evidence: str | None = None) -> dict[str, str | None]:
