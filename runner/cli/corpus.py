@@ -54,7 +54,7 @@ DEFAULT_BANDS = ("short:1-32:600", "medium:33-128:300", "long:129+:100")
 @click.option("--all", "everything", is_flag=True, help="take every document instead of sampling by length")
 @click.option("--band", "bands", multiple=True, metavar="NAME:FROM-TO:COUNT",
               help=f"length band in tokens (default: {' '.join(DEFAULT_BANDS)})")
-@click.option("--tokenizer", help="folder or tokenizer.json, or 'words' (default: the tokenizer of the protocol's model)")
+@click.option("--tokenizer", help="folder, tokenizer.json or 'words' (default: the protocol's model)")
 @click.option("--count-special-tokens", is_flag=True, help="lengths include the tokens that the tokenizer adds")
 @click.option("--tuning", default=0, type=click.IntRange(min=0), help="size of a tuning split from the same data")
 @click.option("--tuning-from", type=_PATH, help="or the tuning split as it is, in the same layout")
