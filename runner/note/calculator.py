@@ -36,8 +36,8 @@ def calculator_page(catalogue: Catalogue, template: Path) -> str:
         page = template.read_text(encoding="utf-8")
     except OSError as error:
         raise InputRefused(f"the calculator's template cannot be read: {error.strerror}", file=template) from None
-    # In a script element only "<" could end the data: written as an escape it cannot.
-    data = json.dumps(_data(catalogue), ensure_ascii=True, sort_keys=True).replace("<", "\\u003c")
+    # Names and codes that the reader allows hold no "<", so that nothing in the data can end the script element.
+    data = json.dumps(_data(catalogue), ensure_ascii=True, sort_keys=True)
     for mark, content in (("<!--CATALOGUE-->", "\n".join(_rows(catalogue))), ("<!--TARIFFS-->", data)):
         if page.count(mark) != 1:
             raise InputRefused(f"the calculator's template needs the mark {mark} exactly once", file=template)

@@ -191,6 +191,16 @@ def test_amounts_outside_the_declared_format_are_refused(amount: str, tmp_path: 
     assert "550" not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    "declared", [{"decimal": ",", "thousands": ","}, {"decimal": ";"}, {"thousands": "."}, {"decimal": ".", "x": 1}]
+)
+def test_a_number_format_must_say_one_thing(declared: dict[str, object], tmp_path: Path) -> None:
+    file = tmp_path / "format.json"
+    file.write_text(json.dumps(declared), encoding="utf-8")
+    with pytest.raises(InputRefused):
+        read_number_format(file)
+
+
 def test_one_currency_per_catalogue() -> None:
     """PR-12: both currencies are named with their lines; `eur` is not a code."""
     with pytest.raises(InputRefused) as mixed:

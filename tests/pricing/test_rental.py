@@ -34,6 +34,7 @@ def test_a_record_that_fits_the_decision() -> None:
         ({"gpu": "b200"}, "gpu"), ({"gpu": "RTX-4090"}, "gpu"), ({"lots": 1}, "lots"), ({"amount": "220.01"}, "amount"),
         ({"currency": "EUR"}, "currency"), ({"ends_at": "2026-10-12T08:59:59+02:00"}, "period"),
         ({"starts_at": "2026-10-05T10:00+02:00", "ends_at": "2026-10-12T10:00+02:00"}, "window"),
+        ({"starts_at": "2026-10-01T09:00+02:00", "ends_at": "2026-10-08T09:00+02:00"}, "window"),
     ],
 )
 def test_each_field_that_differs_is_named(change: dict[str, object], field: str) -> None:

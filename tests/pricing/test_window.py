@@ -213,6 +213,39 @@ def test_durations_are_exact() -> None:
     assert seconds_of(elapsed(Decimal("0.1"))) == Decimal("0.1")
 
 
+GOOD_TASK = "T1,2026-05-04T08:00Z,2026-05-04T12:00Z"
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        (f"task,start,end\n{GOOD_TASK}\n{GOOD_TASK}\n", "same name"),
+        ("task,start,end\nT1,2026-05-04T12:00Z,2026-05-04T08:00Z\n", "before it starts"),
+        ("task,start\nT1,2026-05-04T12:00Z\n", "columns"), ("task,start,end,end\n", "columns"),
+        ("task,start,end,price\n", "columns"), (f"task,start,end\n{GOOD_TASK},x\n", "4 fields"),
+        (f"task,start,end,kind\n{GOOD_TASK},party\n", "kind of task"),
+        (f"task,start,end,lots\n{GOOD_TASK},0\n", "whole number"), ('task,start,end\n"T1', "CSV"),
+        ("task,start,end\n ,2026-05-04T08:00Z,2026-05-04T12:00Z\n", "needs a name"),
+    ],
+)
+def test_a_table_of_tasks_is_read_strictly(table: str, words: str, tmp_path: Path) -> None:
+    file = tmp_path / "tasks.csv"
+    file.write_text(table, encoding="utf-8")
+    with pytest.raises(InputRefused, match=words) as refused:
+        read_tasks(file)
+    assert refused.value.file == str(file)
+    file.write_bytes(b"\xff")
+    with pytest.raises(InputRefused, match="UTF-8"):
+        read_tasks(file)
+
+
+def test_optional_columns_of_a_task_table(tmp_path: Path) -> None:
+    file = tmp_path / "tasks.csv"
+    file.write_text(f"task,start,end,kind,lots,title\n{GOOD_TASK},collection,3,Copy home\n", encoding="utf-8")
+    (read,) = read_tasks(file)
+    assert (read.kind, read.lots, read.title) == ("collection", 3, "Copy home")
+
+
 # ---- overlaps ------------------------------------------------------------------------------------
 
 
