@@ -102,12 +102,14 @@ def _happened_data(row: Happened) -> dict[str, Any]:
 
 
 def tasks_window(path: Path) -> Window:
-    """Window of a task table or of an iCalendar file, by the ending of its name."""
+    """Window of a task table, an iCalendar file or a plan, by the ending of its name."""
+    if path.suffix.lower() == ".toml":
+        return read_window(path)[1]
     if path.suffix.lower() == ".ics":
         return read_calendar(path)
     if path.suffix.lower() == ".csv":
         return window_of(read_tasks(path))
-    raise InputRefused("neither a .csv table nor an .ics calendar", file=path, next_step="rename or export it")
+    raise InputRefused("neither a .csv table, an .ics calendar nor a .toml plan", file=path, next_step="rename or export it")
 
 
 def _window_output(seconds: Decimal, lines: list[str], data: dict[str, Any]) -> Output:

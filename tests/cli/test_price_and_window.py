@@ -73,6 +73,11 @@ def test_a_task_table_is_priced(capsys: pytest.CaptureFixture[str]) -> None:
         assert status == 0 and out.startswith(first)
 
 
+def test_the_window_of_a_plan_is_priced(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = call(capsys, "price", "--gpu", "b200", "--tasks", str(ROOT / "protocol" / "plan.toml"))
+    assert status == 0 and "window: 96 h" in out and out.startswith("b200, 7 days, 1 lot: 2,071.00 USD, 2 GPUs")
+
+
 def test_a_declared_number_format(capsys: pytest.CaptureFixture[str]) -> None:
     """PR-11 by the command."""
     folder = CASES / "PR-11"

@@ -77,6 +77,24 @@ def test_any_task_may_be_replaced_by_what_was_measured() -> None:
 # ---- dependencies --------------------------------------------------------------------------------
 
 
+@given(st.lists(st.tuples(st.integers(0, 100_000), st.integers(0, 2**12 - 1)), min_size=1, max_size=12), st.integers())
+@settings(deadline=None, max_examples=60)
+def test_the_order_of_the_tasks_in_the_plan_does_not_matter(tasks: list[tuple[int, int]], seed: int) -> None:
+    """Random dependencies on earlier tasks (bits): each starts when the last of them ends; any order, same window."""
+    ends: list[int] = []
+    plan_tasks = []
+    for number, (seconds, bits) in enumerate(tasks):
+        before = [other for other in range(number) if bits >> other & 1]
+        ends.append(max((ends[other] for other in before), default=0) + seconds)
+        start = {"after": tuple(f"t{other}" for other in before)} if before else {"start": "2026-10-05T09:00"}
+        clock = f"{seconds // 3600}:{seconds % 3600 // 60:02}:{seconds % 60:02}"
+        plan_tasks.append(task(f"t{number}", duration=clock, delivery=number == 0, **start))
+    found = access_window(plan_of(*plan_tasks))
+    assert found.window_seconds == max(ends)
+    random.Random(seed).shuffle(plan_tasks)
+    assert access_window(plan_of(*plan_tasks)) == found
+
+
 def test_tasks_of_a_configuration_are_left_out_for_the_others() -> None:
     """What waits for a task of another configuration waits for what that task waits for."""
     plan = plan_of(START, task("b", after=("a",), duration="5:00:00", configuration="b8"),
