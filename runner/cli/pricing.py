@@ -26,7 +26,8 @@ from runner.pricing.times import seconds_of
 @START
 @END
 @ZONE
-@click.option("--tasks", type=click.Path(dir_okay=False, path_type=Path), help="or a table (.csv), a calendar (.ics) or a plan (.toml)")
+@click.option("--tasks", type=click.Path(dir_okay=False, path_type=Path),
+              help="or a table (.csv), a calendar (.ics) or a plan (.toml)")
 @click.option("--lots", help="number of lots (default 1)")
 @click.option("--cards", help="or the cards needed; lots are rented whole")
 @click.option("--accepted-results", help="distinct corpora that passed every quality check; you confirm the check")

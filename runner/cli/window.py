@@ -109,7 +109,8 @@ def tasks_window(path: Path) -> Window:
         return read_calendar(path)
     if path.suffix.lower() == ".csv":
         return window_of(read_tasks(path))
-    raise InputRefused("neither a .csv table, an .ics calendar nor a .toml plan", file=path, next_step="rename or export it")
+    raise InputRefused("neither a table (.csv), a calendar (.ics) nor a plan (.toml)", file=path,
+                       next_step="rename or export it")
 
 
 def _window_output(seconds: Decimal, lines: list[str], data: dict[str, Any]) -> Output:
