@@ -24,7 +24,7 @@ from runner.note.i18n import Catalogue, load_catalogue
 from runner.note.markdown import render_markdown
 from runner.note.pdf import render_pdf
 from runner.note.svg import as_image, compact
-from runner.note.words import Speaker
+from runner.note.words import Speaker, reasons_in
 from runner.units import parse_utc
 
 TEMPLATE = "decision-note.qmd"
@@ -93,7 +93,8 @@ def _drawn(campaign: Campaign, language: str, key: SigningKey | None) -> Iterato
     templates = templates_of(campaign)
     evidence = read_evidence(campaign)
     catalogue = load_catalogue(templates, language)
-    speaker = Speaker(catalogue, Formatter(language))
+    known = {reason.text: reason for reason in reasons_in((evidence.balance, evidence.decision))}
+    speaker = Speaker(catalogue, Formatter(language), known)
     with tempfile.TemporaryDirectory(prefix="runner-figures-") as temporary:
         figures = make_figures(evidence, speaker.fmt, catalogue, Path(temporary))
         shown = {

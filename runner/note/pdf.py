@@ -63,7 +63,7 @@ def _fetcher(files: Mapping[str, bytes], refused: list[str]) -> Any:
             data = files.get(url)
             if data is None:
                 refused.append(f"address outside of the note: {url[:120]}")
-                raise urls.FatalURLFetchingError(f"nothing but the note's own files is read: {url[:120]}")
+                raise ValueError("nothing but the note's own files is read")
             suffix = url[url.rfind(".") :]
             return urls.URLFetcherResponse(url, data, {"Content-Type": _MIME.get(suffix, "application/octet-stream")})
 
@@ -96,6 +96,9 @@ def _identify(data: bytes) -> bytes:
     with pikepdf.open(io.BytesIO(data)) as document:
         with document.open_metadata(set_pikepdf_as_editor=False, update_docinfo=False) as metadata:
             metadata["pdfuaid:part"] = "1"
+        files = {spec.objgen: spec for spec in document.Root.get("/AF", ())}
+        if files:
+            document.Root.AF = pikepdf.Array(files.values())  # WeasyPrint names each one twice
         document.Root.ViewerPreferences = pikepdf.Dictionary(DisplayDocTitle=True)
         out = io.BytesIO()
         document.save(out, static_id=False, deterministic_id=True, fix_metadata_version=False,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from decimal import Decimal
 
 from runner.decide.model import Reason
 from runner.decide.sentences import SENTENCES, shown_seconds
 from runner.evidence.attempt import Settings, Status
+from runner.evidence.model import Record
 from runner.note.format import Formatter, exact_fraction
 from runner.note.i18n import Catalogue
 from runner.note.markdown import shortened
@@ -23,6 +26,8 @@ class Speaker:
 
     catalogue: Catalogue
     fmt: Formatter
+    known: Mapping[str, Reason] = field(default_factory=dict)
+    """Reasons by their English text: one may stand inside of another as a value."""
 
     def say(self, message: str, **values: str) -> str:
         """Only for messages that are literals elsewhere (tables of words below)."""
@@ -50,8 +55,21 @@ class Speaker:
                 return self.fmt.instant(value)
             case "count":
                 return self.fmt.integer(value)
+            case "constraint" if value in CONSTRAINT_NAMES:
+                return self.say(CONSTRAINT_NAMES[value])
+            case "offer":
+                return self._offer(value)
+            case _ if value in self.known:
+                return self.sentence(self.known[value])
             case _:
                 return self.long_text(value)
+
+    def _offer(self, text: str) -> str:
+        """`7 days` or `hourly`, as the decision names an offer."""
+        found = re.fullmatch(r"(\d+) days", text)
+        if found:
+            return self.catalogue.ngettext("%(count)s day", "%(count)s days", int(found.group(1)))
+        return self.catalogue.gettext("by the hour") if text == "hourly" else text
 
     def share(self, fraction: str) -> str:
         """`886/1000` as `88.6%`."""
@@ -88,6 +106,17 @@ def short_hours(seconds: Decimal) -> str:
     return text.removesuffix(":00").removesuffix(":00") if text.endswith(":00") else text
 
 
+def reasons_in(records: Iterable[Record]) -> Iterator[Reason]:
+    """Every reason anywhere inside of these records."""
+    for record in records:
+        if isinstance(record, Reason):
+            yield record
+        for name in type(record).model_fields:
+            value = getattr(record, name)
+            inside = value if isinstance(value, tuple) else (value,)
+            yield from reasons_in(item for item in inside if isinstance(item, Record))
+
+
 def N_(message: str) -> str:
     """Marks a literal for the catalogues where it is translated later."""
     return message
@@ -115,6 +144,17 @@ CONSTRAINT_WORDS = {
     "deadline": N_("Deadline"),
     "price": N_("Price"),
     "availability": N_("Lots"),
+}
+CONSTRAINT_NAMES = {
+    "quality": N_("quality"),
+    "completeness": N_("completeness"),
+    "settings": N_("settings in effect"),
+    "enough passes": N_("enough passes"),
+    "memory": N_("memory"),
+    "window": N_("window"),
+    "deadline": N_("deadline"),
+    "price": N_("price"),
+    "availability": N_("available lots"),
 }
 MET_WORDS = {
     "met": N_("met"),

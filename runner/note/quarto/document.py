@@ -187,7 +187,7 @@ class _Renderer:
         self, words: Words, labels: dict[str, str], headings: tuple[Heading, ...], draw: Callable[[Picture], str]
     ) -> None:
         self.words, self.labels, self.headings, self.draw = words, labels, headings, draw
-        self.row_heads, self.column = False, 0
+        self.row_heads, self.column, self.heading = False, 0, ""
 
     def render(self, tokens: list[Token]) -> str:
         out: list[str] = []
@@ -222,7 +222,7 @@ class _Renderer:
             case "heading_open":
                 return self._heading(token.meta["heading"])
             case "heading_close":
-                return f"</h{int(token.tag[1]) + 1}>\n"
+                return f"</{self.heading}>\n"
             case "div_open":
                 return self._open_div(token)
             case "div_close":
@@ -252,11 +252,12 @@ class _Renderer:
             return f"<{token.tag}{start}>"
         return f"</{token.tag}>\n"
 
-    @staticmethod
-    def _heading(heading: Heading) -> str:
+    def _heading(self, heading: Heading) -> str:
+        """`# text {.headline}` is the document's own heading (h1); sections begin with h2."""
+        self.heading = "h1" if "headline" in heading.classes else f"h{heading.level + 1}"
         number = f'<span class="section-number">{heading.number}</span> ' if heading.number else ""
         classes = f' class="{" ".join(heading.classes)}"' if heading.classes else ""
-        return f'<h{heading.level + 1} id="{heading.label}"{classes}>{number}'
+        return f'<{self.heading} id="{heading.label}"{classes}>{number}'
 
     def _open_div(self, token: Token) -> str:
         attributes: Attributes = token.meta["attributes"]

@@ -1,0 +1,26 @@
+"""One note of the embedded situation, built once for all tests that only look at it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from runner.evidence.campaign import Campaign
+from runner.note.build import NoteFiles, build_note
+from tests.note.sample import OWN_MACHINE, make_campaign
+
+
+@pytest.fixture(scope="session")
+def campaign(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
+    return make_campaign(tmp_path_factory.mktemp("note") / "campaign", OWN_MACHINE)
+
+
+@pytest.fixture(scope="session")
+def note(campaign: Campaign) -> NoteFiles:
+    return build_note(campaign)
+
+
+@pytest.fixture(scope="session")
+def templates() -> Path:
+    return Path(__file__).resolve().parents[2] / "templates"

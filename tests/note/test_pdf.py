@@ -1,0 +1,134 @@
+"""The PDF: archive and accessibility identifiers, tags, bookmarks, alternative texts, evidence inside (M44, M45)."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pikepdf
+import pytest
+
+from runner.errors import InputRefused
+from runner.evidence.campaign import Campaign
+from runner.note.attachments import BUNDLE, Attached, _bundled, attached_files
+from runner.note.build import NoteFiles
+from runner.note.pdf import PageRefused, render_pdf
+from runner.units import parse_utc
+from tests.note.test_case_texts import pdf_text
+
+WHEN = parse_utc("2026-10-05T08:00:00Z")
+PAGE = '<html lang="en"><title>x</title><p>x</p></html>'
+
+
+@pytest.fixture(scope="module")
+def pdf(note: NoteFiles) -> Any:
+    with pikepdf.open(note.pdf) as document:
+        yield document
+
+
+def test_qpdf_finds_nothing_wrong(note: NoteFiles) -> None:
+    done = subprocess.run(["qpdf", "--check", str(note.pdf)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_it_names_itself_pdf_a_3a_and_pdf_ua_1(pdf: Any) -> None:
+    with pdf.open_metadata() as metadata:
+        assert metadata["pdfaid:part"] == "3" and metadata["pdfaid:conformance"] == "A"
+        assert metadata["pdfuaid:part"] == "1"
+        assert metadata["dc:title"] == "Decision note messages, revision 1"
+    assert pdf.Root.MarkInfo.Marked and str(pdf.Root.Lang) == "en"
+    assert pdf.Root.ViewerPreferences.DisplayDocTitle
+    assert "/OutputIntents" in pdf.Root and not pdf.is_encrypted
+    assert "/Metadata" in pdf.Root and "/JavaScript" not in pdf.Root.get("/Names", {})
+
+
+def tags(node: Any, found: list[Any]) -> list[Any]:
+    if isinstance(node, pikepdf.Array):
+        for item in node:
+            tags(item, found)
+    elif isinstance(node, pikepdf.Dictionary) and "/S" in node:
+        found.append(node)
+        if "/K" in node:
+            tags(node.K, found)
+    return found
+
+
+def test_tags_bookmarks_and_alternative_texts(pdf: Any, note: NoteFiles) -> None:
+    elements = tags(pdf.Root.StructTreeRoot.K, [])
+    names = [str(element.S) for element in elements]
+    for wanted in ("/H1", "/H2", "/H3", "/Table", "/TR", "/TH", "/TD", "/L", "/Figure", "/Link"):
+        assert wanted in names, wanted
+    figures = [element for element in elements if str(element.S) == "/Figure"]
+    assert len(figures) >= 4
+    assert all(len(str(figure.get("/Alt", ""))) > 20 for figure in figures)
+    with pdf.open_outline() as outline:
+        titles = [item.title for item in outline.root]
+    assert any("Durations" in title for title in titles) and len(titles) > 10
+
+
+def test_all_fonts_are_embedded_and_ours(pdf: Any) -> None:
+    fonts = [o for o in pdf.objects if isinstance(o, pikepdf.Dictionary) and o.get("/Type") == "/FontDescriptor"]
+    names = {str(font.FontName).split("+")[-1] for font in fonts}
+    assert fonts and all(any(key in font for key in ("/FontFile2", "/FontFile3")) for font in fonts)
+    assert all(name.startswith(("Note", "Inter", "JetBrains")) for name in names), names
+
+
+def test_page_one_is_the_whole_decision(note: NoteFiles) -> None:
+    done = subprocess.run(["pdftotext", "-l", "1", str(note.pdf), "-"], capture_output=True, text=True, check=True)
+    first = done.stdout
+    for wanted in ("cpu.b8", "not applicable", "1,000 documents", "Why this one", "Excluded, and why", "rtx-4090",
+                   "What remains uncertain", "sha256sum -c note/SHA256SUMS", "ssh-keygen -Y", "pdfsig", "local test key",
+                   "Synthetic data"):  # fmt: skip
+        assert wanted in first, wanted
+    assert "1 / " in first
+
+
+def test_synthetic_data_is_said_on_every_page(pdf: Any, note: NoteFiles) -> None:
+    pages = pdf_text(note.pdf).split("\f")[: len(pdf.pages)]
+    assert all("Synthetic data" in page for page in pages)
+
+
+def test_the_evidence_comes_back_from_the_pdf_byte_by_byte(campaign: Campaign, note: NoteFiles) -> None:
+    found = attached_files(note.pdf)
+    for wanted in (campaign.decision, campaign.balance, campaign.lock, campaign.plan, campaign.protocol, campaign.tariffs,
+                   campaign.note / "attempts.csv", note.qmd, *campaign.attempts.iterdir(), *campaign.verdicts.iterdir(),
+                   *campaign.manifests.iterdir()):  # fmt: skip
+        assert found[campaign.relative(wanted)] == wanted.read_bytes()
+    assert "protocol/corpus/final.csv" not in found, "texts never travel in the note"
+
+
+def test_every_attachment_is_dated_by_the_evidence_and_has_a_relationship(pdf: Any) -> None:
+    for name, spec in pdf.attachments.items():
+        assert "/" not in name
+        assert spec.relationship in (pikepdf.Name.Data, pikepdf.Name.Source)
+        assert str(spec.obj.EF.F.Params.ModDate).startswith("D:20261005")
+    assert len(pdf.Root.AF) == len(pdf.attachments)
+
+
+def test_many_records_become_one_zip_with_fixed_times(tmp_path: Path) -> None:
+    files = [Attached(f"records/attempts/a{n}.json", b"{%d}" % n) for n in range(300)] + [Attached("tariffs.csv", b"t")]
+    bundled = _bundled(files)
+    assert [file.path for file in bundled] == [BUNDLE, "tariffs.csv"]
+    assert bundled == _bundled(files)
+    (tmp_path / "x.pdf").write_bytes(render_pdf(PAGE, "", {}, bundled, dated=WHEN, identifier=b"x"))
+    assert attached_files(tmp_path / "x.pdf") == {file.path: file.data for file in files}
+
+
+@pytest.mark.parametrize("name", ["../outside.json", "/abs.json", "a\\b.json"])
+def test_an_attachment_that_would_leave_the_folder_is_refused(tmp_path: Path, name: str) -> None:
+    data = render_pdf(PAGE, "", {}, [Attached(name, b"x")], dated=WHEN, identifier=b"x")
+    (tmp_path / "x.pdf").write_bytes(data)
+    with pytest.raises(InputRefused, match="leaves the campaign folder"):
+        attached_files(tmp_path / "x.pdf")
+
+
+@pytest.mark.parametrize("address", ["http://example.invalid/x.png", "file:///etc/passwd", "data:image/png;base64,AA=="])
+def test_nothing_is_fetched(address: str) -> None:
+    with pytest.raises(PageRefused, match="could not be made"):
+        render_pdf(PAGE.replace("x</p>", f'<img src="{address}" alt="x"></p>'), "", {}, [], dated=WHEN, identifier=b"x")
+
+
+def test_a_mistake_in_the_style_is_no_silence() -> None:
+    with pytest.raises(PageRefused, match="could not be made"):
+        render_pdf(PAGE, "p { colour: red }", {}, [], dated=WHEN, identifier=b"x")
