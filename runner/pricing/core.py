@@ -457,6 +457,7 @@ class Quote:
     window_seconds: Decimal | None
     lines: tuple[PackageLine, ...]
     line: PackageLine | None
+    accepted: int | None
     per_corpus: PerCorpus
 
 
@@ -475,7 +476,7 @@ def quote(
             next_step=f"packages of {gpu} with a known price: {known}; or add a line with a dated price",
         )
     per_corpus = cost_per_corpus(None if line is None else line.total, accepted)
-    return Quote(catalogue, catalogue.gpu(gpu), lots, window_seconds, lines, line, per_corpus)
+    return Quote(catalogue, catalogue.gpu(gpu), lots, window_seconds, lines, line, accepted, per_corpus)
 
 
 def quote_lines(answer: Quote) -> list[str]:
@@ -491,6 +492,8 @@ def quote_lines(answer: Quote) -> list[str]:
                 f"  price per lot: {amount_text(offer.price_per_lot, offer.currency)} "
                 f"(catalogue of {offer.catalogue_date}; {ascii(offer.source)[1:-1]})"]
     text += [f"  memory: {memory}", f"  cost per validated corpus: {per_corpus_text(answer)}"]
+    if answer.accepted is not None:
+        text.append(f"  accepted results: {answer.accepted}, as you say; no prediction is read or checked here")
     if answer.window_seconds is not None:
         text.append(f"  window: {hours_text(answer.window_seconds)}")
     text += ["packages:", *(f"  {_line_text(line)}" for line in answer.lines)]
