@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from runner.note.evidence import Evidence
@@ -18,12 +19,15 @@ from runner.note.i18n import Catalogue
 
 __all__ = ["Figure", "make_figures"]
 
-_DRAWINGS = (durations, quality, memory, padding, calendar, cost_time)
+_DRAWINGS: tuple[Callable[[Pen], Drawing | None], ...] = (durations, quality, memory, padding, calendar, cost_time)
 
 
 def make_figures(evidence: Evidence, fmt: Formatter, catalogue: Catalogue, folder: Path) -> tuple[Figure, ...]:
-    """Draw every figure as SVG into `folder`. Same evidence and language, same bytes."""
+    """Draw every figure that has something to show as SVG into `folder`. Same evidence and language, same bytes.
+
+    Durations and quality are drawn without data too: they say so.
+    """
     pen = Pen(evidence, fmt, catalogue)
     with style(pen.fonts):
-        drawings: list[Drawing] = [draw(pen) for draw in _DRAWINGS]
-        return tuple(save(drawing, folder) for drawing in drawings)
+        drawings = [draw(pen) for draw in _DRAWINGS]
+        return tuple(save(drawing, folder) for drawing in drawings if drawing is not None)

@@ -103,7 +103,17 @@ def _task(axes: Axes, pen: Pen, place: int, task: TaskTime) -> None:
     text = pen.fmt.duration(task.seconds)
     if task.source == "measured":
         text = pen.t.gettext("%(time)s, measured", time=text)
-    axes.annotate(text, (end, place), xytext=(6, 0), textcoords="offset points", va="center", fontsize=6.5, color=QUIET)
+    axes.annotate(
+        text,
+        (end, place),
+        xytext=(6, 0),
+        textcoords="offset points",
+        va="center",
+        fontsize=6.5,
+        color=QUIET,
+        zorder=5,
+        bbox={"facecolor": WHITE, "edgecolor": "none", "pad": 0.6},
+    )
 
 
 def _package(axes: Axes, pen: Pen, window: Window, place: int, days: int, end: float) -> None:
@@ -191,7 +201,7 @@ def _time_axis(axes: Axes, pen: Pen, window: Window, end: float) -> None:
     ticks = [tick for tick in ticks if _number(window.starts_at) - 0.02 <= _number(tick) <= end]
     labels = [format_datetime(tick, format="EEE d MMM", tzinfo=zone, locale=pen.fmt.locale) for tick in ticks]
     axes.set_xticks([_number(tick) for tick in ticks], labels=labels)
-    axes.grid(axis="x")
+    axes.grid(visible=True, axis="x")
     axes.set_xlabel(pen.t.gettext("Midnights in %(zone)s", zone=pen.evidence.plan.zone))
 
 

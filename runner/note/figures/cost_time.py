@@ -9,28 +9,28 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from runner.decide.model import BalanceRow, WindowFacts
-from runner.note.figures.canvas import Drawing, blank, without_data
+from runner.note.figures.canvas import Drawing, blank
 from runner.note.figures.style import BLUE, FAINT, INK, ORANGE, QUIET, RED, WHITE, Pen, value_axis
 from runner.units import parse_utc
 
 _HEIGHT_INCHES = 2.7
 _MOST_NAMES = 4
+_RIGHT_PART = 0.5
 
 
-def cost_time(pen: Pen) -> Drawing:
+def cost_time(pen: Pen) -> Drawing | None:
     """One mark per priced, measured configuration: left is earlier, lower is cheaper."""
     t = pen.t
     title = t.gettext("Committed cost and time of delivery")
     rows = [row for row in pen.evidence.measured_rows if row.committed_cost is not None and row.window is not None]
     if not rows:
-        message = t.gettext("No priced configuration was measured: there is no cost to compare.")
-        return Drawing("fig-cost-time", without_data(message), title, message, message)
+        return None
     canvas = blank(_HEIGHT_INCHES)
     axes = canvas.subplots()
+    _limits(axes, pen, rows)
     for place, same in sorted(_places(rows).items()):
         _mark(axes, place, same, pen)
         _label(axes, place, same, pen)
-    _limits(axes, pen, rows)
     caption = t.gettext(
         "Lower is cheaper, left is earlier. Crosses are not admissible, whatever they cost; the filled mark is the "
         "chosen one."
@@ -76,15 +76,18 @@ def _label(axes: Axes, place: tuple[float, float], rows: Sequence[BalanceRow], p
         names.append(pen.t.gettext("not admissible: %(names)s", names=_names(pen, failed)))
     money = pen.fmt.money(rows[0].committed_cost or "0", rows[0].currency or "")
     lines = [*(line for line in names if line), money]
+    left = place[0] > _RIGHT_PART * axes.get_xlim()[1]
     axes.annotate(
         "\n".join(lines),
         place,
-        xytext=(8, 0),
+        xytext=(-8 if left else 8, -4),
         textcoords="offset points",
-        va="center",
+        ha="right" if left else "left",
+        va="bottom",
         fontsize=7,
         color=INK,
         linespacing=1.3,
+        bbox={"facecolor": WHITE, "edgecolor": "none", "pad": 1.0},
     )
 
 
@@ -117,7 +120,7 @@ def _limits(axes: Axes, pen: Pen, rows: Sequence[BalanceRow]) -> None:
     value_axis(axes, pen, pen.t.gettext("Hours from the start of the rental to delivery"))
     axes.yaxis.set_major_locator(MaxNLocator(5))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: pen.number(value)))
-    axes.grid(axis="y", color=FAINT)
+    axes.grid(visible=True, axis="y", color=FAINT)
     axes.set_ylabel(pen.t.gettext("Committed cost, %(currency)s", currency=rows[0].currency or ""))
     axes.tick_params(axis="y", labelcolor=QUIET, labelsize=7.5)
 

@@ -11,7 +11,7 @@ from runner.decide.model import BalanceRow
 from runner.errors import InputRefused
 from runner.evidence.attempt import Attempt
 from runner.evidence.canonical import load_json_file, sha256_file
-from runner.note.figures.canvas import Drawing, blank, without_data
+from runner.note.figures.canvas import Drawing, blank
 from runner.note.figures.style import BLUE, FAINT, GREEN, INK, ORANGE, QUIET, Pen, value_axis
 
 _PANEL_INCHES = 1.25
@@ -38,7 +38,7 @@ class Course:
         return max((value for values in self.counters.values() for value in values if value is not None), default=0)
 
 
-def memory(pen: Pen) -> Drawing:
+def memory(pen: Pen) -> Drawing | None:
     """One panel per configuration: the accepted pass that needed most, or the failed one if none was accepted."""
     t = pen.t
     title = t.gettext("Memory during a pass")
@@ -46,8 +46,7 @@ def memory(pen: Pen) -> Drawing:
     left_out = len(courses) - _MOST_PANELS
     courses = courses[:_MOST_PANELS]
     if not courses:
-        message = t.gettext("No memory was sampled: there is no course to show.")
-        return Drawing("fig-memory", without_data(message), title, message, message)
+        return None
     canvas = blank(0.7 + _PANEL_INCHES * ((len(courses) + 1) // 2))
     columns = 2 if len(courses) > 1 else 1
     panels = canvas.subplots(-(-len(courses) // columns), columns, squeeze=False)
@@ -137,8 +136,8 @@ def _panel(axes: Axes, pen: Pen, course: Course, unit: int, unit_name: str, top:
     axes.set_xlim(0, max(course.seconds[-1], 1e-6))
     axes.set_title(pen.row_name(course.row))
     value_axis(axes, pen, pen.t.gettext("Seconds since the pass began"), most_ticks=5)
-    axes.grid(axis="x", visible=False)
-    axes.grid(axis="y", color=FAINT)
+    axes.grid(visible=False, axis="x")
+    axes.grid(visible=True, axis="y", color=FAINT)
     axes.yaxis.set_major_locator(MaxNLocator(4))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: pen.number(value)))
     axes.set_ylabel(unit_name)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from runner.decide.model import BalanceRow, Summary
-from runner.note.figures.canvas import Drawing, blank, without_data
+from runner.note.figures.canvas import Drawing, blank
 from runner.note.figures.style import BLUE, INK, SAND, WHITE, Pen, name_axis, value_axis
 
 _ROW_INCHES = 0.34
 
 
-def padding(pen: Pen) -> Drawing:
+def padding(pen: Pen) -> Drawing | None:
     """One bar per configuration and corpus: real tokens, then padding, with its share."""
     t = pen.t
     title = t.gettext("Tokens of the texts and padding computed with them")
@@ -22,8 +22,7 @@ def padding(pen: Pen) -> Drawing:
         if summary.real_tokens is not None and summary.computed_tokens
     ]
     if not shown:
-        message = t.gettext("No accepted pass counted its tokens: there is no padding to show.")
-        return Drawing("fig-padding", without_data(message), title, message, message)
+        return None
     canvas = blank(0.85 + _ROW_INCHES * len(shown))
     axes = canvas.subplots()
     most = max(summary.computed_tokens or 0 for _, summary in shown)

@@ -10,9 +10,11 @@ from matplotlib.axes import Axes
 from runner.decide.model import BalanceRow
 from runner.evidence.verdict import MetricValue
 from runner.note.figures.canvas import Drawing, blank, without_data
-from runner.note.figures.style import BLUE, INK, QUIET, RED, WHITE, Pen, name_axis, value_axis
+from runner.note.figures.style import BLUE, INK, RED, WHITE, Pen, name_axis, value_axis
 
 _ROW_INCHES = 0.27
+_MOST_INCHES = 4.3
+_LABEL_ROOM = 0.2  # of the axis, right of 1, for the values
 
 
 def quality(pen: Pen) -> Drawing:
@@ -25,15 +27,24 @@ def quality(pen: Pen) -> Drawing:
         message = t.gettext("No predictions could be judged: there is no quality to show.")
         return Drawing("fig-quality", without_data(message), title, message, message)
     groups = list(dict.fromkeys(name for _, metrics in values for name in metrics))
-    canvas = blank(0.45 + len(groups) * (0.34 + _ROW_INCHES * len(values)))
-    panels = canvas.subplots(len(groups), 1, squeeze=False, sharex=True)[:, 0]
-    for axes, group in zip(panels, groups, strict=True):
+    columns = 2 if len(groups) > 1 else 1
+    lines = -(-len(groups) // columns)
+    canvas = blank(min(0.45 + lines * (0.36 + _ROW_INCHES * len(values)), _MOST_INCHES))
+    grid = canvas.subplots(lines, columns, squeeze=False, sharex=True, sharey=True)
+    panels = list(grid.flat)
+    for axes, group in zip(panels, groups, strict=False):
         _panel(axes, pen, values, group)
+    for axes in panels[len(groups) :]:
+        axes.set_visible(False)
     low = min(_left_end(metric) for _, metrics in values for metric in metrics.values())
-    panels[0].set_xlim(max(0.0, low - 0.05), 1.0)
-    for axes in panels[:-1]:
-        axes.tick_params(axis="x", length=0)
-    value_axis(panels[-1], pen, _metric_name(values))
+    left = max(0.0, low - 0.05)
+    panels[0].set_xlim(left, 1 + _LABEL_ROOM * (1 - left))
+    for axes in panels[: len(groups)]:
+        value_axis(axes, pen, "", most_ticks=5)
+        axes.set_xticks([tick for tick in axes.get_xticks() if left <= tick <= 1])
+    for axes in panels[max(0, len(groups) - columns) : len(groups)]:
+        axes.set_xlabel(_metric_name(values))
+        axes.tick_params(axis="x", labelbottom=True)
     return Drawing("fig-quality", canvas, title, _description(pen, values), _caption(pen, values))
 
 
@@ -86,30 +97,19 @@ def _panel(axes: Axes, pen: Pen, values: Sequence[tuple[BalanceRow, dict[str, Me
         axes.scatter([value], [place], s=26, marker=marker, facecolor=colour, edgecolor=WHITE, linewidth=0.6, zorder=3)
         axes.annotate(
             pen.fmt.decimal(metric.value or "0", 3),
-            (value, place),
-            xytext=(0, 4.5),
-            va="bottom",
-            ha="center",
+            (max(value, float(metric.interval_high or 0)), place),
+            xytext=(5, 0),
             textcoords="offset points",
-            fontsize=6.5,
+            va="center",
+            fontsize=7,
             color=INK,
         )
+    title = f"{pen.name(group)} ({pen.t.gettext('n = %(count)s', count=pen.fmt.integer(documents))})"
     if minimum is not None:
         axes.axvline(float(minimum), color=INK, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
-        axes.annotate(
-            pen.t.gettext("minimum %(value)s", value=pen.fmt.plain(minimum)),
-            (float(minimum), 1.0),
-            xytext=(-3, 1),
-            xycoords=("data", "axes fraction"),
-            textcoords="offset points",
-            ha="right",
-            va="bottom",
-            fontsize=6.5,
-            color=QUIET,
-        )
+        title += pen.t.gettext(", minimum %(value)s", value=pen.fmt.plain(minimum))
     name_axis(axes, [pen.row_name(row) for row, _ in values])
-    axes.set_title(f"{pen.name(group)} ({pen.t.gettext('n = %(count)s', count=pen.fmt.integer(documents))})", pad=8)
-    axes.grid(axis="x")
+    axes.set_title(title)
 
 
 def _left_end(metric: MetricValue) -> float:

@@ -135,7 +135,7 @@ def value_axis(axes: Axes, pen: Pen, label: str, *, most_ticks: int = 7, integer
     """Horizontal axis of values with quiet vertical lines behind the marks."""
     axes.xaxis.set_major_locator(MaxNLocator(most_ticks, integer=integer, steps=[1, 2, 2.5, 5, 10]))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: pen.number(value)))
-    axes.grid(axis="x")
+    axes.grid(visible=True, axis="x")
     axes.set_xlabel(label)
 
 
