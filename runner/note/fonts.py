@@ -29,10 +29,11 @@ class Face:
     style: str = "normal"
 
 
+TEXT_FAMILY = "Note Sans"
 FACES = (
-    Face("Inter-Regular.ttf", "Note Sans"),
-    Face("Inter-SemiBold.ttf", "Note Sans", 600),
-    Face("Inter-Italic.ttf", "Note Sans", 400, "italic"),
+    Face("Inter-Regular.ttf", TEXT_FAMILY),
+    Face("Inter-SemiBold.ttf", TEXT_FAMILY, 600),
+    Face("Inter-Italic.ttf", TEXT_FAMILY, 400, "italic"),
     Face("JetBrainsMonoNL-Regular.ttf", "Note Mono"),
 )
 
@@ -49,8 +50,9 @@ WEB_CHARACTERS = frozenset(
 
 
 def covered_characters(templates: Path) -> frozenset[int]:
-    """Code points that the upright faces have in common: any of them may have to show an id."""
-    return frozenset.intersection(*(_coverage(templates / "fonts" / face.file) for face in FACES))
+    """Code points that every face of the text family has; the fixed-width face falls back on that family."""
+    faces = [face for face in FACES if face.family == TEXT_FAMILY]
+    return frozenset.intersection(*(_coverage(templates / "fonts" / face.file) for face in faces))
 
 
 def show_uncovered(text: str, covered: frozenset[int]) -> tuple[str, tuple[str, ...]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from runner.note.build import build_note
+from runner.note.build import NoteFiles, build_note
 from tests.note.sample import OWN_MACHINE, make_campaign, rewrite_attempts
 
 CASES = Path(__file__).resolve().parents[1] / "cases"
@@ -44,7 +44,7 @@ def elements(html: str) -> Elements:
 
 
 def pdf_text(pdf: Path) -> str:
-    done = subprocess.run(["pdftotext", "-layout", str(pdf), "-"], capture_output=True, check=True)
+    done = subprocess.run(["pdftotext", str(pdf), "-"], capture_output=True, check=True)
     return done.stdout.decode("utf-8")
 
 
@@ -86,3 +86,44 @@ def test_markup_in_notes_is_shown_literally(tmp_path: Path) -> None:
         assert squeezed(line) in shown
         assert squeezed(line) in printed
     assert "<title>X</title>" not in html
+
+
+def with_notes(root: Path, *notes: str) -> NoteFiles:
+    """A note in which the failed attempt carries these notes."""
+    campaign = make_campaign(root, OWN_MACHINE)
+    rewrite_attempts(campaign, lambda a: a.model_copy(update={"notes": notes if a.error else ()}))
+    return build_note(campaign)
+
+
+def test_turkish_letters_and_the_lira_sign_are_in_our_fonts(tmp_path: Path) -> None:
+    """NO-04: shown by embedded fonts; what no font has is shown by its number, with a warning."""
+    notes = (CASES / "NO-04" / "notes.txt").read_text(encoding="utf-8").splitlines()
+    built = with_notes(tmp_path / "c", *notes, "Chinese 中 and emoji 😀")
+    printed = squeezed(pdf_text(built.pdf))
+    for line in notes:
+        assert squeezed(line) in printed
+        assert line in built.html.read_text(encoding="utf-8")
+    assert "ChineseU+4E2DandemojiU+1F600" in printed
+    assert "\ufffd" not in printed and "\u25a0" not in printed
+    assert built.warnings == ("not in the note's fonts, shown by number: U+4E2D, U+1F600",)
+
+
+def test_long_tokens_stay_on_the_page(tmp_path: Path) -> None:
+    """NO-06: a 256-digit hex string complete, an id of 300 letters complete, a long text shortened by rule."""
+    note = (CASES / "NO-06" / "notes.txt").read_text(encoding="utf-8").strip()
+    rows = (CASES / "NO-06" / "corpus.csv").read_text(encoding="utf-8").splitlines()
+    identifier, text = next((row.split(",")[0], row.split(",")[1]) for row in rows if row.startswith("AAA"))
+    assert len(identifier) == 300 and len(text) == 5000
+    built = with_notes(tmp_path / "c", note, identifier, text)
+    printed = squeezed(pdf_text(built.pdf))
+    assert note in printed
+    assert identifier in printed
+    assert "x" * 400 + "…(5000characters)" in printed
+    assert right_margin(built.pdf) >= 0
+
+
+def right_margin(pdf: Path) -> float:
+    """Points between the rightmost word of any page and the page's edge; below 0 it runs out."""
+    done = subprocess.run(["pdftotext", "-bbox", str(pdf), "-"], capture_output=True, text=True, check=True)
+    width = min(float(found) for found in re.findall(r'<page width="([\d.]+)"', done.stdout))
+    return width - max(float(found) for found in re.findall(r'xMax="([\d.]+)"', done.stdout))

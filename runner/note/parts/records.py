@@ -10,6 +10,7 @@ from runner.note.evidence import Evidence
 from runner.note.parts.tables import capped, configuration_of
 from runner.note.words import NOTHING, Speaker
 
+_MOST_TEXTS = 12
 _NOT_FAILURES = frozenset({Status.UNAVAILABLE, Status.UNSUPPORTED, Status.INTERRUPTED})
 
 
@@ -64,9 +65,18 @@ def _failure(attempt: Attempt, evidence: Evidence, speaker: Speaker, left_out: s
         "name": configuration_of(evidence, attempt),
         "status": speaker.status(attempt.status),
         "documents": _done(attempt, speaker),
-        "why": speaker.long_text("; ".join(parts)) or NOTHING,
+        "why": _joined(parts, speaker),
         "counts": counts,
     }
+
+
+def _joined(parts: list[str], speaker: Speaker) -> str:
+    """Texts of a record, each shortened by rule; how many more there are is said."""
+    shown = [speaker.long_text(part) for part in parts[:_MOST_TEXTS]]
+    if len(parts) > _MOST_TEXTS:
+        more = len(parts) - _MOST_TEXTS
+        shown.append(speaker.catalogue.ngettext("%(count)s more in the record", "%(count)s more in the record", more))
+    return "; ".join(shown) or NOTHING
 
 
 def _attempt(attempt: Attempt, evidence: Evidence, speaker: Speaker) -> dict[str, str]:
