@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,9 +32,9 @@ currency = "USD"
 SECONDS = {"b1": 3.0, "b4": 2.0, "b8": 1.0}
 
 
-def measured_campaign(root: Path) -> Campaign:
+def measured_campaign(root: Path, **options: Any) -> Campaign:
     """Frozen, with three accepted passes of each of three batch sizes on the own machine, judged."""
-    campaign = make_campaign(root)
+    campaign = make_campaign(root, **options)
     shutil.copyfile(PROJECT / "tariffs.csv", campaign.tariffs)
     lock = freeze(campaign)
     right = [(row[0], row[2]) for row in ROWS]
