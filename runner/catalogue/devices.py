@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+import warnings
 from pathlib import Path
 
 from runner.errors import InputRefused, show_value
@@ -37,8 +38,10 @@ def check_pattern(pattern: str, *, file: str | Path | None = None, line: int | N
     if not pattern or len(pattern) > _LONGEST_PATTERN or not pattern.isprintable():
         raise refuse(f"1 to {_LONGEST_PATTERN} printable characters")
     try:
-        compiled = re.compile(pattern)
-    except (re.error, OverflowError, RecursionError) as error:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # a pattern that another Python may read otherwise, such as "[["
+            compiled = re.compile(pattern)
+    except (re.error, OverflowError, RecursionError, Warning) as error:
         raise refuse(f"not a regular expression ({error})") from None
     previous, end, repeats, choices = "", -1, 0, 0
     for found in _PART.finditer(pattern):

@@ -17,6 +17,7 @@ import hashlib
 import io
 import re
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -298,8 +299,10 @@ def _words(text: str) -> str | None:
 
 def _pattern(text: str) -> str | None:
     try:
-        re.compile(text)
-    except re.error:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # a pattern that another Python may read otherwise
+            re.compile(text)
+    except (re.error, OverflowError, RecursionError, Warning):
         return None
     return _words(text)
 
