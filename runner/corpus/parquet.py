@@ -49,8 +49,11 @@ def _opened(file: Path) -> Iterator[Any]:
     try:
         with open_parquet(file) as parquet:
             yield parquet
-    except lib.ArrowException as error:
-        raise InputRefused(f"not a readable Parquet file: {str(error).splitlines()[0]}", file=file) from None
+    except (lib.ArrowException, OSError) as error:
+        # pyarrow reports damaged metadata as an OSError without a number.
+        known = error.strerror if isinstance(error, OSError) else None
+        what = f"cannot be read: {known}" if known else f"not a readable Parquet file: {str(error).splitlines()[0]}"
+        raise InputRefused(what, file=file) from None
     except UnicodeDecodeError:
         raise InputRefused("a text in the Parquet file is not UTF-8", file=file) from None
 
