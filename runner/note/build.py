@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -57,8 +56,7 @@ def templates_of(campaign: Campaign) -> Path:
 
 def note_markdown(campaign: Campaign, language: str = "en", *, key: SigningKey | None = None) -> str:
     """`decision-note.qmd` as it must be for this evidence; nothing is written. `key` as in `build_note`."""
-    with _drawn(campaign, language, key) as draft:
-        return draft.markdown
+    return _draft(campaign, language, key, None).markdown
 
 
 def build_note(campaign: Campaign, language: str = "en", *, key: SigningKey | None = None) -> NoteFiles:
@@ -67,7 +65,8 @@ def build_note(campaign: Campaign, language: str = "en", *, key: SigningKey | No
     `key` will sign the note (default: the key that is known now, else a local test key is announced).
     """
     folder, templates = campaign.note, templates_of(campaign)
-    with _drawn(campaign, language, key) as draft:
+    with tempfile.TemporaryDirectory(prefix="runner-figures-") as temporary:
+        draft = _draft(campaign, language, key, Path(temporary))
         drawn = {f"figures/{figure.path.name}": figure.path.read_bytes() for figure in draft.figures}
     figures = {name: compact(data, name=name) for name, data in drawn.items()}
     document = parse_document(draft.markdown, draft.catalogue)
@@ -87,28 +86,26 @@ def build_note(campaign: Campaign, language: str = "en", *, key: SigningKey | No
     )
 
 
-@contextmanager
-def _drawn(campaign: Campaign, language: str, key: SigningKey | None) -> Iterator[_Draft]:
-    """Evidence read, figures drawn in a temporary folder, Markdown filled."""
+def _draft(campaign: Campaign, language: str, key: SigningKey | None, folder: Path | None) -> _Draft:
+    """Evidence read, Markdown filled, and figures drawn into `folder`, if there is one."""
     templates = templates_of(campaign)
     evidence = read_evidence(campaign)
     catalogue = load_catalogue(templates, language)
     known = {reason.text: reason for reason in reasons_in((evidence.balance, evidence.decision))}
     speaker = Speaker(catalogue, Formatter(language), known)
-    with tempfile.TemporaryDirectory(prefix="runner-figures-") as temporary:
-        figures = make_figures(evidence, speaker.fmt, catalogue, Path(temporary))
-        shown = {
-            figure.id: {
-                "source": f"figures/{figure.path.name}", "caption": figure.caption, "alternative": figure.description,
-            }
-            for figure in figures
-        }  # fmt: skip
-        context = build_context(evidence, speaker, key or known_key(campaign), shown)
-        text = render_markdown(templates, TEMPLATE, context, catalogue, speaker.fmt.integer)
-        text, uncovered = show_uncovered(text, covered_characters(templates))
-        warnings = [f"not in the note's fonts, shown by number: {', '.join(uncovered)}"] if uncovered else []
-        warnings += [f"not translated into {language}: {message}" for message in sorted(catalogue.missing)]
-        yield _Draft(text, evidence, catalogue, figures, tuple(warnings))
+    figures = make_figures(evidence, speaker.fmt, catalogue, folder)
+    shown = {
+        figure.id: {
+            "source": f"figures/{figure.path.name}", "caption": figure.caption, "alternative": figure.description,
+        }
+        for figure in figures
+    }  # fmt: skip
+    context = build_context(evidence, speaker, key or known_key(campaign), shown)
+    text = render_markdown(templates, TEMPLATE, context, catalogue, speaker.fmt.integer)
+    text, uncovered = show_uncovered(text, covered_characters(templates))
+    warnings = [f"not in the note's fonts, shown by number: {', '.join(uncovered)}"] if uncovered else []
+    warnings += [f"not translated into {language}: {message}" for message in sorted(catalogue.missing)]
+    return _Draft(text, evidence, catalogue, figures, tuple(warnings))
 
 
 def _pdf(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from runner.note.evidence import Evidence
 from runner.note.figures.calendar import calendar
-from runner.note.figures.canvas import Drawing, Figure, save
+from runner.note.figures.canvas import Drawing, Figure, finish
 from runner.note.figures.cost_time import cost_time
 from runner.note.figures.durations import durations
 from runner.note.figures.memory import memory
@@ -22,12 +22,13 @@ __all__ = ["Figure", "make_figures"]
 _DRAWINGS: tuple[Callable[[Pen], Drawing | None], ...] = (durations, quality, memory, padding, calendar, cost_time)
 
 
-def make_figures(evidence: Evidence, fmt: Formatter, catalogue: Catalogue, folder: Path) -> tuple[Figure, ...]:
+def make_figures(evidence: Evidence, fmt: Formatter, catalogue: Catalogue, folder: Path | None) -> tuple[Figure, ...]:
     """Draw every figure that has something to show as SVG into `folder`. Same evidence and language, same bytes.
 
-    Durations and quality are drawn without data too: they say so.
+    Durations and quality are drawn without data too: they say so. Without a folder only the words are
+    made, which is much faster: the note's text needs no more.
     """
     pen = Pen(evidence, fmt, catalogue)
     with style(pen.fonts):
         drawings = [draw(pen) for draw in _DRAWINGS]
-        return tuple(save(drawing, folder) for drawing in drawings if drawing is not None)
+        return tuple(finish(drawing, folder) for drawing in drawings if drawing is not None)

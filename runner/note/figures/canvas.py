@@ -48,10 +48,17 @@ def without_data(message: str) -> Canvas:
     return canvas
 
 
-def save(drawing: Drawing, folder: Path) -> Figure:
-    """Write `<folder>/<name>.svg`: own salt for its ids, no date, no program version."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{drawing.id.removeprefix('fig-')}.svg"
+def finish(drawing: Drawing, folder: Path | None) -> Figure:
+    """Write `<folder>/<name>.svg`, if there is a folder: own salt for its ids, no date, no program version."""
+    name = f"{drawing.id.removeprefix('fig-')}.svg"
+    path = Path(name) if folder is None else folder / name
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        _save(drawing, path)
+    return Figure(drawing.id, path, drawing.title, drawing.description, drawing.caption)
+
+
+def _save(drawing: Drawing, path: Path) -> None:
     with mpl.rc_context({"svg.hashsalt": drawing.id}):
         drawing.canvas.savefig(
             path,
@@ -63,4 +70,3 @@ def save(drawing: Drawing, folder: Path) -> Figure:
                 "Description": drawing.description,
             },
         )
-    return Figure(drawing.id, path, drawing.title, drawing.description, drawing.caption)
