@@ -45,6 +45,7 @@ DEFAULT_BANDS = ("short:1-32:600", "medium:33-128:300", "long:129+:100")
 @click.option("--encoding", default="utf-8", help="default: utf-8")
 @click.option("--label-names", type=_PATH, help="file with one name per line, line 1 for class 1")
 @click.option("--label-names-from", type=int, default=1, help="number of the class on line 1 (default: 1)")
+@click.option("--label-names-in-file", is_flag=True, help="a Parquet file of the datasets library names its classes")
 @click.option("--label-name", "label_name", multiple=True, metavar="LABEL=NAME", help="name of one label")
 @click.option("--label-until", help="only the label's part before this mark counts, such as ':'")
 @click.option("--skip-label", "skip_labels", multiple=True, help="leave out documents with this label")
@@ -130,7 +131,7 @@ def _source(options: dict[str, Any], path: Path, prefix: str) -> Source:
     return Source(
         path=path, layout=options["layout"], id_column=None if options["make_ids"] else options["id_column"],
         text_columns=options["text_columns"] or ("text",), label_column=options["label_column"],
-        group_columns=options["group_columns"], style=style, label_names=_label_names(options),
+        group_columns=options["group_columns"], style=style, label_names=_label_names(options, path),
         label_until=options["label_until"], skip_labels=frozenset(options["skip_labels"]), id_prefix=prefix,
     )
 
@@ -165,11 +166,16 @@ def _encoding(name: str) -> str:
     return name.lower()
 
 
-def _label_names(options: dict[str, Any]) -> dict[str, str] | None:
+def _label_names(options: dict[str, Any], path: Path) -> dict[str, str] | None:
     from runner.corpus.source import read_label_names
+    from runner.corpus.table import table_files
 
     file = options["label_names"]
     names = read_label_names(file, options["label_names_from"]) if file else {}
+    if options["label_names_in_file"]:
+        from runner.corpus.parquet import class_names
+
+        names = class_names(table_files(path, "parquet")[0], options["label_column"]) | names
     for entry in options["label_name"]:
         label, mark, name = entry.partition("=")
         if not mark or not name.strip():

@@ -43,6 +43,22 @@ def refuse_float_column(file: Path, column: str) -> None:
             )
 
 
+def class_names(file: Path, column: str) -> dict[str, str]:
+    """Names of the class numbers 0, 1, ... as the `datasets` library keeps them in a Parquet file's metadata."""
+    with _opened(file) as parquet:
+        metadata = parquet.schema_arrow.metadata or {}
+    try:
+        names = json.loads(metadata[b"huggingface"])["info"]["features"][column]["names"]
+        if not isinstance(names, list) or not all(isinstance(name, str) and name.strip() for name in names):
+            raise ValueError
+    except (KeyError, TypeError, ValueError):
+        raise InputRefused(
+            "the file does not name its classes", file=file, column=column,
+            next_step="name them with --label-names FILE or --label-name",
+        ) from None
+    return {str(number): name for number, name in enumerate(names)}
+
+
 @contextmanager
 def _opened(file: Path) -> Iterator[Any]:
     open_parquet: Any = pq.ParquetFile

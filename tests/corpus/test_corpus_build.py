@@ -381,6 +381,26 @@ def test_published_train_and_test_become_tuning_and_final(shop: Shop) -> None:
     assert not {item.id for item in final} & {item.id for item in tuning}
 
 
+def test_parquet_of_the_datasets_library_names_its_classes(shop: Shop, tmp_path: Path) -> None:
+    """M13: class numbers from 0 with the names in the metadata."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    features = {"label": {"names": ["World", "Sports"], "_type": "ClassLabel"}, "text": {"dtype": "string"}}
+    table = pa.table({"text": ["one two", "three four"], "label": pa.array([1, 0])})
+    named = table.replace_schema_metadata({"huggingface": json.dumps({"info": {"features": features}})})
+    pq.write_table(named, tmp_path / "x.parquet")
+    options = ("--make-ids", "--all", *WORDS)
+    shop.build(tmp_path / "x.parquet", *options, "--label-names-in-file")
+    assert [item.label for item in read_corpus(shop.folder() / "final.csv").documents] == ["Sports", "World"]
+    pq.write_table(table, tmp_path / "plain.parquet")
+    out = ("--out", str(tmp_path / "out"))
+    assert "does not name its classes" in shop.refuse(
+        tmp_path / "plain.parquet", *options, "--label-names-in-file", *out)
+    source = make(tmp_path / "x.csv", texts(3, "a", 2))
+    assert "not a readable Parquet file" in shop.refuse(source, *options, "--label-names-in-file", *out)
+
+
 @pytest.mark.parametrize("kind", ["jsonl", "parquet", "folder"])
 def test_other_kinds_of_tables_give_the_same_corpus(kind: str, shop: Shop, tmp_path: Path) -> None:
     """M8"""
