@@ -1,4 +1,4 @@
-"""Commands around the frozen protocol: `freeze`, `protocol diff`."""
+"""Commands around the frozen protocol: `freeze`, `protocol new|diff|revise|schema|fields`."""
 
 from __future__ import annotations
 
@@ -84,4 +84,88 @@ def diff(session: Session) -> Output:
     return Output(lines, data, exit_code=3 if changes else 0)
 
 
-protocol.add_command(diff)
+@runner_command("new", short_help="Start a protocol from flags; what is missing is asked for.")
+@click.option("--name", prompt="Short name of the campaign", help="Short name; becomes part of file names.")
+@click.option("--text", prompt="The decision question, in one sentence", help="The decision question.")
+@click.option("--corpus", prompt="Final corpus, relative to protocol/", help="CSV, JSONL or Parquet below protocol/.")
+@click.option("--tuning", default=None, help="Texts used for setting up, below protocol/.")
+@click.option("--model", prompt="Model (folder below protocol/ or hub name)", help="Folder or hub name.")
+@click.option("--model-revision", default=None, help="Commit, branch or tag of a hub name.")
+@click.option("--metric", prompt="Metric", default="accuracy", help="Main metric, such as accuracy or macro_f1.")
+@click.option("--threshold", prompt="Least value of the metric, such as 0.85", help="Least value of the metric.")
+@click.option("--max-drop", prompt="Largest drop below the baseline", default="0.01", help="Largest allowed drop.")
+@click.option("--min-agreement", prompt="Least agreement with the baseline", default="0.98", help="Least agreement.")
+@click.option("--batches", default="1 4 8", help="Batch sizes of the first series.")
+@click.option("--group-column", "group_columns", multiple=True, help="Column that subgroups may name (repeatable).")
+@click.option("--id-column", default="id", help="Column of the ids.")
+@click.option("--text-column", default="text", help="Column of the texts.")
+@click.option("--label-column", default="label", help="Column of the right answers.")
+def new(session: Session, batches: str, group_columns: tuple[str, ...], **answers: str) -> Output:
+    """Write protocol/quality-protocol.toml; an existing one is never replaced."""
+    from runner.protocol.start import Answers, start_protocol
+
+    campaign = Campaign(session.root)
+    sizes = tuple(parse_batches(batches))
+    started = start_protocol(campaign, Answers(batches=sizes, group_columns=group_columns, **answers))
+    lines = [
+        f"written: {campaign.protocol}",
+        "next: read it, fill in licence and permission, add subgroups; write protocol/plan.toml;",
+        "      then runner baseline, runner freeze",
+    ]
+    return Output(lines, {"protocol": str(campaign.protocol), "name": started.question.name})
+
+
+@runner_command("revise", short_help="Set up the next revision on new final corpora.")
+@click.option("--corpus", "corpora", multiple=True, required=True,
+              help="New final corpus below protocol/: FILE, or ID=FILE for each of several.")
+def revise(session: Session, corpora: tuple[str, ...]) -> Output:
+    """Raise the revision and put new independent final corpora in place of the old ones (M4).
+
+    The old lock and its attempts stay. Change thresholds afterwards, then freeze again.
+    """
+    from runner.protocol.read import read_protocol
+    from runner.protocol.start import parse_corpus_options
+    from runner.protocol.start import revise as set_up
+
+    campaign = Campaign(session.root)
+    wanted = parse_corpus_options(corpora, read_protocol(campaign.protocol))
+    revised = set_up(campaign, wanted)
+    lines = [f"revision {revised.revision} is set up in {campaign.protocol} and {campaign.plan}"]
+    lines += [f"  corpus {old} -> {fresh}: {wanted[old]}" for old, fresh in revised.corpora.items()]
+    lines += ["next: change what you want to change; then runner baseline, runner freeze",
+              "the old lock moves to protocol/locks/ at the freeze; its attempts stay and are never compared"]
+    return Output(lines, {"revision": revised.revision, "corpora": dict(revised.corpora)})
+
+
+@runner_command("schema", short_help="JSON Schema of the protocol, for editors.")
+def schema(session: Session) -> Output:
+    """Print the JSON Schema; protocol/quality-protocol.schema.json holds the same."""
+    import json
+
+    from runner.protocol.describe import schema_json
+
+    data = schema_json()
+    return Output(data.decode("utf-8").rstrip("\n").split("\n"), json.loads(data))
+
+
+@runner_command("fields", short_help="Reference of all protocol fields, as Markdown.")
+def fields(session: Session) -> Output:
+    """Print the reference that docs/protocol.md holds."""
+    from runner.protocol.describe import field_reference
+
+    text = field_reference()
+    return Output(text.split("\n"), {"markdown": text})
+
+
+def parse_batches(text: str) -> list[int]:
+    """`1 4 8` or `1,4,8`."""
+    from runner.errors import InputRefused
+
+    parts = text.replace(",", " ").split()
+    if not parts or not all(part.isdecimal() and part.isascii() for part in parts):
+        raise InputRefused("batches are whole numbers such as 1 4 8", column="--batches", value=text)
+    return [int(part) for part in parts]
+
+
+for command in (new, diff, revise, schema, fields):
+    protocol.add_command(command)
