@@ -10,6 +10,7 @@ from fractions import Fraction
 from runner.decide.constraints import ORDER, evidence_constraints
 from runner.decide.fairness import expense_warnings, expenses_of, rotation_warnings
 from runner.decide.fates import Fate, Judged, judge_fates
+from runner.decide.margins import quality_margins
 from runner.decide.model import Balance, BalanceRow, Constraint, ConstraintName, LeftOut, Outlook, Reason, Summary
 from runner.decide.outlook import outlook
 from runner.decide.questions import open_questions
@@ -201,6 +202,9 @@ def _row(
         package=package,
         package_reason=cost_reason,
         unpriced_days=() if largest is None else largest.unpriced_days,
+        lots=None if largest is None else largest.lots,
+        packages=() if largest is None else largest.packages,
+        quality=quality_margins(configuration.judged),
         committed_cost=None if cost is None else decimal_text(cost),
         currency=None if package is None else package.currency,
         committed_cost_reason=cost_reason,

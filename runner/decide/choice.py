@@ -11,6 +11,7 @@ from runner.decide.model import Balance, BalanceRow, Decision, Excluded, Reason
 from runner.decide.options import Option, at_largest, at_smallest, could_win_if_priced, sound
 from runner.decide.pick import Pick, pick
 from runner.decide.sentences import say
+from runner.decide.whatif import what_if
 from runner.decide.words import (
     excluded_rows,
     help_for_noise,
@@ -65,6 +66,7 @@ def decide(balance: Balance, protocol: Protocol) -> Decision:
         uncertain=uncertain_about(balance, rows, chosen),
         would_help=answer.would_help,
         different_stacks=balance.stack_differences,
+        what_if=what_if(balance, rows, chosen, tuple(option.row for option in answer.tied)),
         left_out=balance.left_out,
         warnings=(*balance.warnings, *different_work(compared, balance.deliverables)),
     )

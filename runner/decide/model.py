@@ -22,6 +22,7 @@ class Reason(Record):
 
     code: str
     values: dict[str, str] = Field(default_factory=dict)
+    parts: dict[str, Reason] = Field(default_factory=dict, description="values that are sentences themselves")
     text: str = Field(description="the sentence in English")
 
     def __str__(self) -> str:
@@ -83,6 +84,32 @@ class PackageChoice(Record):
     reason: Reason
 
 
+class PackageOption(Record):
+    """One length of rental for a configuration's lots: what it would cost and whether it holds the window."""
+
+    billing: Literal["package", "hourly"]
+    days: int | None = Field(description="null for an hourly offer")
+    seconds: DecimalText = Field(description="length of the package, or the started hours of an hourly offer")
+    price_per_lot: DecimalText | None = Field(description="null: no price in the catalogue")
+    total: DecimalText | None
+    covers: bool
+    slack_seconds: DecimalText = Field(description="negative: too short by so much")
+    available: bool | None
+
+
+class QualityMargin(Record):
+    """Distance of the lowest accepted value of a metric from its minimum."""
+
+    corpus_id: SafeName
+    group: str
+    metric: str
+    documents: Count
+    value: DecimalText
+    minimum: DecimalText
+    margin: DecimalText
+    spare_documents: int | None = Field(description="further wrong documents that would still pass; accuracy only")
+
+
 class WindowFacts(Record):
     """Access window of a configuration: elapsed hours from first start to last collection."""
 
@@ -105,6 +132,8 @@ class Outlook(Record):
     unpriced_days: tuple[int, ...] = Field(
         default=(), description="covering packages without a price that could be cheaper than the priced one"
     )
+    lots: Count | None = None
+    packages: tuple[PackageOption, ...] = ()
     constraints: tuple[Constraint, ...] = Field(description="window, deadline, price, availability")
 
 
@@ -141,6 +170,9 @@ class BalanceRow(Record):
     package: PackageChoice | None
     package_reason: Reason | None = None
     unpriced_days: tuple[int, ...] = ()
+    lots: Count | None = Field(default=None, description="lots to rent, also where no package can be chosen")
+    packages: tuple[PackageOption, ...] = ()
+    quality: tuple[QualityMargin, ...] = ()
     committed_cost: DecimalText | None
     currency: str | None = None
     committed_cost_reason: Reason | None = None
@@ -192,6 +224,7 @@ class Decision(Record):
     uncertain: tuple[Reason, ...]
     would_help: tuple[Reason, ...]
     different_stacks: tuple[Reason, ...]
+    what_if: tuple[Reason, ...] = Field(default=(), description="what would change the answer, and by how much")
     left_out: tuple[LeftOut, ...] = ()
     warnings: tuple[Reason, ...] = ()
 

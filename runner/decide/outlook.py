@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from decimal import Decimal
 
-from runner.decide.model import Constraint, Outlook, PackageChoice, WindowFacts
+from runner.decide.model import Constraint, Outlook, PackageChoice, PackageOption, WindowFacts
 from runner.decide.sentences import say
 from runner.decide.summaries import decimal_text
 from runner.pricing.core import Catalogue, PackageLine, lots_for_cards
@@ -56,6 +56,8 @@ def outlook(
         package=None if best is None else _package(answer, best),
         package_reason=None if best is not None else next(c.reason for c in constraints if c.status != "met"),
         unpriced_days=_could_be_cheaper(answer, plan),
+        lots=answer.lots,
+        packages=tuple(_option(line) for line in answer.lines if line.billing in plan.billing),
         constraints=constraints,
     )
 
@@ -96,6 +98,20 @@ def _package(answer: PackageAnswer, line: PackageLine) -> PackageChoice:
         slack_seconds=slack,
         may_be_cheaper=answer.may_be_cheaper,
         reason=reason,
+    )
+
+
+def _option(line: PackageLine) -> PackageOption:
+    assert line.covers is not None and line.slack_seconds is not None
+    return PackageOption(
+        billing="package" if line.days is not None else "hourly",
+        days=line.days,
+        seconds=str(line.hours * 3600),
+        price_per_lot=None if line.offer is None else decimal_text(line.offer.price_per_lot),
+        total=None if line.total is None else decimal_text(line.total),
+        covers=line.covers,
+        slack_seconds=decimal_text(line.slack_seconds),
+        available=line.available,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from runner.decide.model import LeftOut, Reason
@@ -11,6 +11,7 @@ from runner.errors import InputRefused
 from runner.evidence.attempt import Attempt, Status
 from runner.evidence.campaign import Campaign
 from runner.evidence.manifest import Manifest
+from runner.evidence.repricing import read_repricing
 from runner.evidence.store import AttemptStore
 from runner.evidence.verdict import Verdict
 from runner.judge.campaign import read_verdicts
@@ -59,8 +60,17 @@ def read_evidence(campaign: Campaign, *, leave_out_other_locks: bool = False) ->
         manifests=_manifests(campaign),
         exclusions={item.attempt_id: item.reason for item in read_exclusions(campaign)},
         left_out=left_out,
-        warnings=tuple(say("records.warning", text=text) for text in store.scan().warnings),
+        warnings=(
+            *_repricing(campaign),
+            *(say("records.warning", text=text) for text in store.scan().warnings),
+        ),
     )
+
+
+def _repricing(campaign: Campaign) -> Iterator[Reason]:
+    link = read_repricing(campaign)
+    if link is not None:
+        yield say("reprice.from", note=link.note_id, tariffs=link.tariffs_sha256[:12])
 
 
 def _of_this_lock(

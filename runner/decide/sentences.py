@@ -86,6 +86,10 @@ SENTENCES: dict[str, str] = {
     "left-out.excluded": "excluded for an external reason: {why}",
     "left-out.other-lock": "measured under another lock: {why}",
     "records.warning": "records: {text}",
+    "reprice.from": (
+        "repriced: nothing was measured again; records and verdicts are those of the note {note}, "
+        "whose tariffs (sha256 {tariffs}) were replaced"
+    ),
     "attempt.unfinished": "{attempt} has not ended: it still runs, or its process was lost; it counts as a failure",
     "attempt.not-accepted": "{attempt}: {why}; {done} of {expected_count} documents",
     # fairness
@@ -109,8 +113,12 @@ SENTENCES: dict[str, str] = {
     "question.tokens": "the accepted passes do not all report the same computed tokens",
     # chosen
     "chosen.cost": (
-        "{name} has the smallest committed cost: {cost_money} ({gpu}, {offer}, lots: {lots_count}, GPUs: "
-        "{cards_count})."
+        "{name} has the smallest committed cost: {cost_money} ({gpu}, {days_count} days, lots: {lots_count}, "
+        "GPUs: {cards_count})."
+    ),
+    "chosen.cost-hourly": (
+        "{name} has the smallest committed cost: {cost_money} ({gpu}, hourly offer, lots: {lots_count}, "
+        "GPUs: {cards_count})."
     ),
     "chosen.next": "The next one, {name}, costs {cost_money}, {more_money} more.",
     "chosen.tie": "Equal committed cost: {names}.",
@@ -140,10 +148,16 @@ SENTENCES: dict[str, str] = {
     "undecided.gap": "{one} and {other}: gap {gap_seconds} ≤ spread {range_seconds}.",
     "undecided.gap-clear": "{one} and {other}: gap {gap_seconds} > spread {range_seconds}.",
     "undecided.boundary": (
-        "{name}: with its smallest durations {small} (window {small_hours} h), with its largest {large} (window "
-        "{large_hours} h); this changes the choice."
+        "{name}: a package or deadline boundary lies between the window with its smallest durations "
+        "({small_hours} h) and with its largest ({large_hours} h), and this changes the choice."
     ),
-    "undecided.would-be": "With the largest durations and known prices it would be {name} ({standing}).",
+    "undecided.small-priced": "With its smallest durations {name} is admissible and costs {cost_money}.",
+    "undecided.small-free": "With its smallest durations {name} is admissible.",
+    "undecided.small-out": "With its smallest durations {name} is not admissible.",
+    "undecided.large-priced": "With its largest durations {name} is admissible and costs {cost_money}.",
+    "undecided.large-free": "With its largest durations {name} is admissible.",
+    "undecided.large-out": "With its largest durations {name} is not admissible.",
+    "undecided.would-be": "With the largest durations and the known prices it would be {name}.",
     "undecided.unpriced": "{name} could cost less: no price is known for {gpu}, {days} days.",
     # what would help
     "help.passes": "{name}: {more_count} more accepted passes under the same protocol.",
@@ -167,6 +181,51 @@ SENTENCES: dict[str, str] = {
         "and deadline boundaries."
     ),
     "help.unpriced": "Ask for the dated price of {gpu} for {days} days and add it to the tariffs.",
+    # what would change the answer
+    "what-if.price-up": (
+        "{name} stays the cheapest while {days_count} days of {gpu} cost less than {limit_money} per lot (now "
+        "{price_money}); from there on {other} costs no more."
+    ),
+    "what-if.price-up-hourly": (
+        "{name} stays the cheapest while the hourly offer of {gpu} is below {limit_money} per lot (now {price_money}); "
+        "from there on {other} costs no more."
+    ),
+    "what-if.price-down": (
+        "{name} would be cheaper if {days_count} days of {gpu} cost less than {limit_money} per lot (now "
+        "{price_money})."
+    ),
+    "what-if.unpriced": (
+        "{name} would be the cheapest if {days_count} days of {gpu} cost less than {limit_money} per lot (no price is "
+        "known)."
+    ),
+    "what-if.longer": (
+        "{name}: a window longer by more than {spare_hours} h needs the package of {days_count} days, {total_money}."
+    ),
+    "what-if.longer-unpriced": (
+        "{name}: a window longer by more than {spare_hours} h needs the package of {days_count} days, whose price is "
+        "not known."
+    ),
+    "what-if.longer-none": (
+        "{name}: a window longer by more than {spare_hours} h fits no package; the plan would have to change."
+    ),
+    "what-if.shorter": (
+        "{name}: a window shorter by {gain_hours} h would fit the package of {days_count} days, {total_money}."
+    ),
+    "what-if.shorter-unpriced": (
+        "{name}: a window shorter by {gain_hours} h would fit the package of {days_count} days, whose price is not "
+        "known."
+    ),
+    "what-if.deadline": "{name}: delivery may come {slack_hours} h later and still be in time.",
+    "what-if.lots": "{name} with one lot more (lots: {lots_count}) would cost {total_money}.",
+    "what-if.quality-count": (
+        "{name}: tightest quality check {group} in {corpus}, {metric} {value} against {minimum}; {spare_count} more "
+        "wrong documents would still pass."
+    ),
+    "what-if.quality": "{name}: tightest quality check {group} in {corpus}, {metric} {value} against {minimum}.",
+    "what-if.separated": (
+        "{name} stays separated from {other} while no range reaches the gap of {gap_seconds} (largest range now "
+        "{range_seconds})."
+    ),
     # everybody else
     "lost.own-machine": "own machine: never ranked against rentals",
     "lost.cost": "costs {cost_money}, {more_money} more",
@@ -184,12 +243,17 @@ SENTENCES: dict[str, str] = {
 }
 
 
-def say(code: str, **values: str) -> Reason:
-    """The sentence of `code` with these values. A missing or an unused value is a bug of ours."""
+def say(code: str, **values: str | Reason) -> Reason:
+    """The sentence of `code` with these values. A missing or an unused value is a bug of ours.
+
+    A value that is a sentence itself is kept in `parts` too, so that it can be translated.
+    """
     template = SENTENCES[code]
     if placeholders(template) != set(values):
         raise ValueError(f"{code} needs {sorted(placeholders(template))}, not {sorted(values)}")
-    return Reason(code=code, values=values, text=fill(template, values))
+    texts = {name: str(value) for name, value in values.items()}
+    parts = {name: value for name, value in values.items() if isinstance(value, Reason)}
+    return Reason(code=code, values=texts, parts=parts, text=fill(template, texts))
 
 
 def placeholders(template: str) -> set[str]:

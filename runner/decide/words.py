@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from runner.decide.fairness import total_expenses
-from runner.decide.model import Balance, BalanceRow, Excluded, PackageChoice, Reason
+from runner.decide.model import Balance, BalanceRow, Excluded, Reason
 from runner.decide.options import Option, Times, at_largest, at_smallest, could_win_if_priced, gap_and_spread, times
 from runner.decide.pick import Pick
 from runner.decide.sentences import say
@@ -56,15 +56,16 @@ def reasons_for_winner(best: Pick, options: Sequence[Option], deliverables: Sequ
 def _why_best(winner: Option, rivals: Sequence[Option], deliverables: Sequence[str]) -> Reason:
     package = winner.row.package
     if package is not None and winner.cost is not None:
-        return say(
-            "chosen.cost",
-            name=winner.id,
-            cost_money=_money(winner.cost, winner),
-            offer=_offer(package),
-            gpu=package.gpu,
-            lots_count=str(package.lots),
-            cards_count=str(package.cards),
-        )
+        common = {
+            "name": winner.id,
+            "cost_money": _money(winner.cost, winner),
+            "gpu": package.gpu,
+            "lots_count": str(package.lots),
+            "cards_count": str(package.cards),
+        }
+        if package.days is None:
+            return say("chosen.cost-hourly", **common)
+        return say("chosen.cost", days_count=str(package.days), **common)
     own = times(winner.row, deliverables)
     others = [(found, option) for option in rivals if (found := times(option.row, deliverables)) is not None]
     if own is None or not others:
@@ -80,10 +81,6 @@ def _why_best(winner: Option, rivals: Sequence[Option], deliverables: Sequence[s
         gap_seconds=decimal_text(gap),
         range_seconds=decimal_text(spread),
     )
-
-
-def _offer(package: PackageChoice) -> str:
-    return "hourly" if package.days is None else f"{package.days} days"
 
 
 def _money(amount: Decimal, option: Option) -> str:
@@ -110,7 +107,7 @@ def _failing(row: BalanceRow) -> Reason:
         "undecided.fails",
         name=row.configuration_id,
         constraint=row.first_failed or "-",
-        why=found.reason.text if found else "-",
+        why=found.reason if found else "-",
         accepted_count=str(row.accepted),
         attempts_count=str(row.attempts),
     )
@@ -190,30 +187,34 @@ def help_for_noise(winner: Option | None, rows: Sequence[BalanceRow]) -> tuple[t
     """(reasons, what would help) when a package or deadline boundary lies inside a measured range."""
     reasons, would_help = [], []
     for row in rows:
-        large, small = at_largest(row), at_smallest(row)
         end = row.at_smallest
         if row.window is None or end is None:
             continue
-        reasons.append(
+        reasons += [
             say(
                 "undecided.boundary",
                 name=row.configuration_id,
-                small=_standing(small),
-                large=_standing(large),
                 small_hours=end.window.window_seconds,
                 large_hours=row.window.window_seconds,
-            )
-        )
+            ),
+            _standing("small", at_smallest(row)),
+            _standing("large", at_largest(row)),
+        ]
         would_help.append(say("help.boundary", name=row.configuration_id))
     if winner is not None:
-        reasons.append(say("undecided.would-be", name=winner.id, standing=_standing(winner)))
+        reasons.append(say("undecided.would-be", name=winner.id))
     return tuple(reasons), tuple(would_help)
 
 
-def _standing(option: Option) -> str:
+def _standing(end: str, option: Option) -> Reason:
+    """Whether a configuration is admissible at one end of its range, and what it costs there."""
     if not option.admissible:
-        return "not admissible"
-    return "admissible" if option.cost is None else f"{decimal_text(option.cost)} {option.row.currency or ''}".rstrip()
+        return say(f"undecided.{end}-out", name=option.id)
+    if option.cost is None:
+        return say(f"undecided.{end}-free", name=option.id)
+    package = option.row.package or (option.row.at_smallest.package if option.row.at_smallest else None)
+    currency = "" if package is None else package.currency
+    return say(f"undecided.{end}-priced", name=option.id, cost_money=f"{decimal_text(option.cost)} {currency}".rstrip())
 
 
 def help_for_unpriced(
@@ -226,7 +227,7 @@ def help_for_unpriced(
         reasons.append(say("undecided.unpriced", name=row.configuration_id, gpu=row.gpu, days=days))
         would_help.append(say("help.unpriced", gpu=row.gpu, days=days))
     if winner is not None:
-        reasons.append(say("undecided.would-be", name=winner.id, standing=_standing(winner)))
+        reasons.append(say("undecided.would-be", name=winner.id))
     return tuple(reasons), _unique(would_help)
 
 

@@ -1,0 +1,221 @@
+"""What would change the answer: prices, window, deadline, quality, lots; exact, in words (issue: sensitivity)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import ROUND_FLOOR, Decimal
+from fractions import Fraction
+
+from runner.decide.model import Balance, BalanceRow, PackageChoice, PackageOption, Reason
+from runner.decide.options import at_largest, at_smallest, could_win_if_priced, gap_and_spread, times
+from runner.decide.sentences import say
+from runner.decide.summaries import decimal_text
+
+_MOST_SUBJECTS = 3
+_PRICE_PLACES = Decimal("0.0001")
+
+
+def what_if(
+    balance: Balance, rows: Sequence[BalanceRow], chosen: BalanceRow | None, tied: Sequence[BalanceRow]
+) -> tuple[Reason, ...]:
+    """Sentences about the chosen configuration, or about the tied ones (at most three) while it is undecided."""
+    best = chosen or _cheapest(rows)
+    found: list[Reason] = []
+    if best is not None and best.package is not None:
+        found += _prices(rows, best)
+    subjects = [chosen] if chosen is not None else list(tied)[:_MOST_SUBJECTS]
+    for row in subjects:
+        found += [*_window(row), *_deadline(row), *_quality(row), *_lots(row)]
+    if chosen is not None and chosen.own_machine:
+        found += _separation(balance, rows, chosen)
+    return tuple(found)
+
+
+def _cheapest(rows: Sequence[BalanceRow]) -> BalanceRow | None:
+    priced = [(Decimal(row.committed_cost), row) for row in rows if row.admissible and row.committed_cost is not None]
+    return min(priced, key=lambda item: (item[0], item[1].configuration_id))[1] if priced else None
+
+
+# ---- prices --------------------------------------------------------------------------------------
+
+
+def _prices(rows: Sequence[BalanceRow], best: BalanceRow) -> list[Reason]:
+    """At which price per lot the winner flips: of the best one upwards, of each other one downwards."""
+    assert best.package is not None
+    cost = Decimal(best.package.total)
+    others = [row for row in rows if row is not best and not row.own_machine]
+    found = []
+    rivals = [(least, row) for row in others if (least := _least_cost(row)) is not None]
+    dearer = [(least, row) for least, row in rivals if least > cost]
+    if dearer and len(dearer) == len(rivals) and not _other_way(best, best.package, min(least for least, _ in dearer)):
+        least, row = min(dearer, key=lambda item: (item[0], item[1].configuration_id))
+        found.append(_price_up(best, best.package, least, row))
+    for row in others:
+        if row.admissible and row.package is not None and Decimal(row.package.total) > cost and row.package.days:
+            found.append(
+                say(
+                    "what-if.price-down",
+                    name=row.configuration_id,
+                    days_count=str(row.package.days),
+                    gpu=row.gpu,
+                    limit_money=_per_lot(cost, row.package.total, row.package.price_per_lot, row.package.currency),
+                    price_money=f"{row.package.price_per_lot} {row.package.currency}",
+                )
+            )
+        found += _unpriced(row, cost, best.package.currency)
+    return found
+
+
+def _least_cost(row: BalanceRow) -> Decimal | None:
+    """Smallest cost of a configuration at an end of its range where it is admissible."""
+    costs = [end.cost for end in (at_largest(row), at_smallest(row)) if end.admissible and end.cost is not None]
+    return min(costs, default=None)
+
+
+def _other_way(best: BalanceRow, package: PackageChoice, limit: Decimal) -> bool:
+    """Whether another package of the best one would still be cheaper than `limit`: its price alone flips nothing."""
+    return any(
+        option.covers and option.available is not False and option.total is not None and Decimal(option.total) < limit
+        for option in best.packages
+        if (option.billing, option.days) != (package.billing, package.days)
+    )
+
+
+def _price_up(best: BalanceRow, package: PackageChoice, least: Decimal, rival: BalanceRow) -> Reason:
+    values = {
+        "name": best.configuration_id,
+        "gpu": best.gpu,
+        "limit_money": _per_lot(least, package.total, package.price_per_lot, package.currency),
+        "price_money": f"{package.price_per_lot} {package.currency}",
+        "other": rival.configuration_id,
+    }
+    if package.days is None:
+        return say("what-if.price-up-hourly", **values)
+    return say("what-if.price-up", days_count=str(package.days), **values)
+
+
+def _unpriced(row: BalanceRow, cost: Decimal, currency: str) -> list[Reason]:
+    """The price below which an unpriced package of a sound configuration would be the cheapest."""
+    if row.lots is None:
+        return []
+    return [
+        say(
+            "what-if.unpriced",
+            name=row.configuration_id,
+            days_count=str(days),
+            gpu=row.gpu,
+            limit_money=f"{_floored(Fraction(cost) / (row.lots * _periods(row, days)))} {currency}",
+        )
+        for days in could_win_if_priced(row)
+    ]
+
+
+def _periods(row: BalanceRow, days: int) -> int:
+    """Periods of the package that the plan asks for: its length over that of one."""
+    seconds = next(Decimal(option.seconds) for option in row.packages if option.days == days)
+    return int(seconds // (days * 86400))
+
+
+def _per_lot(limit: Decimal, total: str, price: str, currency: str) -> str:
+    """Price per lot at which the total reaches `limit`; rounded down, so that `less than` stays true."""
+    return f"{_floored(Fraction(limit) * Fraction(price) / Fraction(total))} {currency}"
+
+
+def _floored(value: Fraction) -> str:
+    exact = Decimal(value.numerator) / Decimal(value.denominator)
+    cents = exact.quantize(_PRICE_PLACES, rounding=ROUND_FLOOR)
+    text = decimal_text(cents).rstrip("0")
+    whole, _, places = text.partition(".")
+    return f"{whole}.{places.ljust(2, '0')}"
+
+
+# ---- window, deadline, quality, lots -------------------------------------------------------------
+
+
+def _window(row: BalanceRow) -> list[Reason]:
+    """Where the package jumps if the window grows, and what a shorter window would open."""
+    package = row.package
+    if package is None or package.days is None:
+        return []
+    name = row.configuration_id
+    packages = sorted((p for p in row.packages if p.days is not None), key=lambda p: p.days or 0)
+    longer = [p for p in packages if (p.days or 0) > package.days]
+    found = [_longer(name, package.slack_seconds, longer, package.currency)]
+    shorter = [p for p in packages if not p.covers]
+    if shorter:
+        found.append(_shorter(name, shorter[-1], package.currency))
+    return found
+
+
+def _longer(name: str, spare: str, longer: Sequence[PackageOption], currency: str) -> Reason:
+    if not longer:
+        return say("what-if.longer-none", name=name, spare_hours=spare)
+    days = str(longer[0].days)
+    if longer[0].total is None:
+        return say("what-if.longer-unpriced", name=name, spare_hours=spare, days_count=days)
+    money = f"{longer[0].total} {currency}"
+    return say("what-if.longer", name=name, spare_hours=spare, days_count=days, total_money=money)
+
+
+def _shorter(name: str, option: PackageOption, currency: str) -> Reason:
+    gain = decimal_text(-Decimal(option.slack_seconds))
+    if option.total is None:
+        return say("what-if.shorter-unpriced", name=name, gain_hours=gain, days_count=str(option.days))
+    money = f"{option.total} {currency}"
+    return say("what-if.shorter", name=name, gain_hours=gain, days_count=str(option.days), total_money=money)
+
+
+def _deadline(row: BalanceRow) -> list[Reason]:
+    if row.window is None or Decimal(row.window.deadline_slack_seconds) < 0:
+        return []
+    return [say("what-if.deadline", name=row.configuration_id, slack_hours=row.window.deadline_slack_seconds)]
+
+
+def _quality(row: BalanceRow) -> list[Reason]:
+    """The check with the least margin: fewest spare documents, else the smallest distance."""
+    if not row.quality:
+        return []
+    tightest = min(row.quality, key=lambda q: (Decimal(q.margin), q.corpus_id, q.group))
+    values = {
+        "name": row.configuration_id,
+        "group": tightest.group,
+        "corpus": tightest.corpus_id,
+        "metric": tightest.metric,
+        "value": tightest.value,
+        "minimum": tightest.minimum,
+    }
+    if tightest.spare_documents is None:
+        return [say("what-if.quality", **values)]
+    return [say("what-if.quality-count", spare_count=str(tightest.spare_documents), **values)]
+
+
+def _lots(row: BalanceRow) -> list[Reason]:
+    package = row.package
+    if package is None:
+        return []
+    total = Decimal(package.total) / package.lots * (package.lots + 1)
+    money = f"{decimal_text(total)} {package.currency}"
+    return [say("what-if.lots", name=row.configuration_id, lots_count=str(package.lots + 1), total_money=money)]
+
+
+def _separation(balance: Balance, rows: Sequence[BalanceRow], chosen: BalanceRow) -> list[Reason]:
+    """How much the ranges may grow before the fastest is no longer separated from the next one."""
+    own = times(chosen, balance.deliverables)
+    others = [
+        (found.median, row.configuration_id, found)
+        for row in rows
+        if row is not chosen and row.admissible and (found := times(row, balance.deliverables)) is not None
+    ]
+    if own is None or not others:
+        return []
+    _, name, nearest = min(others, key=lambda item: item[:2])
+    gap, spread = gap_and_spread(own, nearest)
+    return [
+        say(
+            "what-if.separated",
+            name=chosen.configuration_id,
+            other=name,
+            gap_seconds=decimal_text(gap),
+            range_seconds=decimal_text(spread),
+        )
+    ]
