@@ -33,6 +33,18 @@ def write_atomic(path: Path, data: bytes) -> None:
     sync_folder(path.parent)
 
 
+def remove_interrupted_writes(folder: Path) -> tuple[str, ...]:
+    """Remove what killed writers left of `write_atomic`, in words; the files themselves are whole.
+
+    Only while no other process writes there: call with the campaign lock held.
+    """
+    found = []
+    for path in sorted(folder.rglob(".*.tmp")):
+        found.append(f"removed the rest of an interrupted write, {path.stat().st_size} bytes: {path.name}")
+        path.unlink()
+    return tuple(found)
+
+
 def sync_folder(folder: Path) -> None:
     """Make renames and removals in this folder durable."""
     descriptor = os.open(folder, os.O_RDONLY)

@@ -17,7 +17,7 @@ from runner.errors import InputRefused, NotAccepted
 from runner.evidence.attempt import Attempt, ErrorInfo, Status
 from runner.evidence.campaign import Campaign
 from runner.evidence.canonical import sha256_bytes
-from runner.evidence.files import campaign_lock, write_atomic
+from runner.evidence.files import campaign_lock, remove_interrupted_writes, write_atomic
 from runner.evidence.machine import machine_id
 from runner.evidence.store import AttemptStore
 from runner.measure.clocks import wall_clock_moved, wall_clock_note
@@ -96,7 +96,7 @@ def recover(campaign: Campaign) -> tuple[str, ...]:
         ids, table = _ids_and_table(campaign, attempt)
         store.finish(lost_row(attempt, files, ids, table))
         files.remove_temporary()
-    return store.recover(machine)
+    return (*remove_interrupted_writes(campaign.records), *store.recover(machine))
 
 
 def _ids_and_table(campaign: Campaign, attempt: Attempt) -> tuple[tuple[str, ...], LabelTable | None]:

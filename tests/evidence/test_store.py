@@ -13,6 +13,7 @@ import pytest
 from runner.errors import InputRefused, NotAccepted
 from runner.evidence.attempt import Attempt, ErrorInfo, Settings, Slot, Status
 from runner.evidence.campaign import Campaign
+from runner.evidence.files import remove_interrupted_writes
 from runner.evidence.store import AttemptStore, campaign_lock, read_attempts, read_rows, write_atomic
 
 MACHINE = "m-1"
@@ -215,3 +216,13 @@ def test_a_second_measurement_at_the_same_time_is_refused(tmp_path: Path) -> Non
         pass
     with campaign_lock(campaign):
         pass
+
+
+def test_the_rest_of_an_interrupted_write_is_removed_and_named(tmp_path: Path) -> None:
+    (tmp_path / "attempts").mkdir()
+    write_atomic(tmp_path / "attempts" / "a.json", b"whole")
+    (tmp_path / "attempts" / ".a.json.123.tmp").write_bytes(b"ha")
+    assert remove_interrupted_writes(tmp_path) == (
+        "removed the rest of an interrupted write, 2 bytes: .a.json.123.tmp",
+    )
+    assert [path.name for path in tmp_path.rglob("*.json*")] == ["a.json"]
