@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 from sklearn import metrics as oracle
 
 from runner.judge.metrics import (
@@ -94,8 +95,7 @@ def test_shown_figures() -> None:
 
 
 def test_wilson_interval() -> None:
-    """Against the textbook formula."""
-    share, count, z = 0.886, 1000, 1.959963984540054
-    centre = (share + z * z / (2 * count)) / (1 + z * z / count)
-    half = z * math.sqrt(share * (1 - share) / count + z * z / (4 * count**2)) / (1 + z * z / count)
-    assert wilson_interval(886, 1000) == (f"{centre - half:.6f}", f"{centre + half:.6f}")
+    """scipy is the oracle."""
+    for right, documents in ((886, 1000), (0, 10), (10, 10), (1, 3), (999_999, 1_000_000)):
+        interval = stats.binomtest(right, documents).proportion_ci(method="wilson")
+        assert wilson_interval(right, documents) == (f"{interval.low:.6f}", f"{interval.high:.6f}")
