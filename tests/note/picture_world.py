@@ -17,7 +17,11 @@ MIB = 1 << 20
 
 def rental_world() -> World:
     """b1, b4 and b8 on a priced GPU; b8 runs out of memory twice; another GPU is dearer."""
-    world = World(prices=tariffs("A 7 220.00", "B 7 2071.00"), variants=("b1", "b4", "b8"), planned=5)
+    world = World(
+        prices=tariffs("A 3 150.00", "A 7 220.00", "A 30 700.00", "B 7 900.00 cards=2"),
+        variants=("b1", "b4", "b8"),
+        planned=5,
+    )
     world.passes("A", "b1", 48.61, 49.02, 48.77, 51.3, 48.7)
     world.passes("A", "b4", 27.11, 27.4, 26.98, 27.2, 29.9)
     world.add("A", "b4", None, status=Status.KILLED, completed=44)

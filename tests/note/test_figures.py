@@ -18,7 +18,7 @@ from runner.note.i18n import Catalogue
 from tests.decide.worlds import World, tariffs
 from tests.note.picture_world import evidence_of, plan, rental_world, with_subgroups
 
-IDS = ("fig-durations", "fig-quality", "fig-memory", "fig-padding", "fig-calendar", "fig-cost-time")
+IDS = ("fig-durations", "fig-quality", "fig-memory", "fig-padding", "fig-calendar", "fig-cost-time", "fig-what-if")
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -87,7 +87,9 @@ def test_ti_07_a_plot_without_data_says_so(tmp_path: Path) -> None:
     evidence = evidence_of(world, tmp_path / "campaign")
     figures = {f.id: f for f in make_figures(evidence, Formatter("en"), Catalogue("en"), tmp_path / "figures")}
     assert "no accepted pass" in figures["fig-durations"].description
-    assert not {"fig-memory", "fig-padding", "fig-cost-time"} & figures.keys(), "an empty frame is no figure"
+    assert not {"fig-memory", "fig-padding", "fig-cost-time", "fig-what-if"} & figures.keys(), (
+        "an empty frame is no figure"
+    )
 
 
 def test_nothing_measured_still_draws_the_calendar(tmp_path: Path) -> None:

@@ -14,12 +14,21 @@ from runner.note.figures.memory import memory
 from runner.note.figures.padding import padding
 from runner.note.figures.quality import quality
 from runner.note.figures.style import Pen, style
+from runner.note.figures.what_if import what_if
 from runner.note.format import Formatter
 from runner.note.i18n import Catalogue
 
 __all__ = ["Figure", "make_figures"]
 
-_DRAWINGS: tuple[Callable[[Pen], Drawing | None], ...] = (durations, quality, memory, padding, calendar, cost_time)
+_DRAWINGS: tuple[Callable[[Pen], Drawing | None], ...] = (
+    durations,
+    quality,
+    memory,
+    padding,
+    calendar,
+    cost_time,
+    what_if,
+)
 
 
 def make_figures(evidence: Evidence, fmt: Formatter, catalogue: Catalogue, folder: Path | None) -> tuple[Figure, ...]:
