@@ -73,7 +73,10 @@ def _list_differences(name: str, old: list[Any], new: list[Any]) -> Iterator[Cha
         return
     before, after = ({item[key]: item for item in items} for items in (old, new))
     for identity in [*before, *(extra for extra in after if extra not in before)]:
-        yield from _differences(f"{name}[{identity}]", before.get(identity, _MISSING), after.get(identity, _MISSING))
+        if identity in before and identity in after:
+            yield from _differences(f"{name}[{identity}]", before[identity], after[identity])
+        else:
+            yield Change(f"{name}[{identity}]", *("there" if identity in side else None for side in (before, after)))
     if before.keys() == after.keys() and list(before) != list(after):
         yield Change(f"order of {name}", _text(list(before)), _text(list(after)))
 

@@ -12,7 +12,7 @@ from runner.corpus.overlap import find_overlap
 from runner.errors import InputRefused, show_value
 from runner.evidence.campaign import Campaign
 from runner.evidence.files import write_atomic
-from runner.protocol.describe import SCHEMA_NAME
+from runner.protocol.describe import SCHEMA_NAME, schema_json
 from runner.protocol.judgement import read_final
 from runner.protocol.lockfile import read_lock, revision
 from runner.protocol.read import read_plan, read_protocol
@@ -90,6 +90,7 @@ def start_protocol(campaign: Campaign, answers: Answers) -> Protocol:
             "the corpus is not there", file=corpus,
             next_step="put it below protocol/, or build it: runner corpus --help",
         )
+    write_atomic(campaign.protocol_dir / SCHEMA_NAME, schema_json())
     write_atomic(campaign.protocol, text.encode("utf-8"))
     return protocol
 

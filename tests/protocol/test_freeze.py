@@ -7,6 +7,14 @@ import shutil
 from pathlib import Path
 
 import pytest
+
+from runner.cli.main import run
+from runner.errors import InputRefused
+from runner.evidence.campaign import Campaign
+from runner.protocol.freeze import append_variants, earlier_locks, freeze, load_lock, make_freeze, read_lock
+from runner.protocol.modelfiles import check_model
+from runner.protocol.schema import Lock
+from runner.protocol.variants import batch_series
 from tests.support.small_campaign import (
     PLAN,
     PROTOCOL,
@@ -19,14 +27,6 @@ from tests.support.small_campaign import (
     write_csv,
     write_predictions,
 )
-
-from runner.cli.main import run
-from runner.errors import InputRefused
-from runner.evidence.campaign import Campaign
-from runner.protocol.freeze import append_variants, earlier_locks, freeze, load_lock, make_freeze, read_lock
-from runner.protocol.modelfiles import check_model
-from runner.protocol.schema import Lock
-from runner.protocol.variants import batch_series
 
 CASES = Path(__file__).parent.parent / "cases"
 

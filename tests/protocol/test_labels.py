@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
-from tests.support.small_campaign import SIMPLE_PROTOCOL, case_campaign, write_csv
 
 from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
@@ -21,6 +20,7 @@ from runner.protocol.freeze import freeze
 from runner.protocol.labels import LabelTable, NonFiniteLogits, decode, label_table, table_of
 from runner.protocol.lengths import effective_max_length
 from runner.protocol.schema import Model, SingleLogit
+from tests.support.small_campaign import SIMPLE_PROTOCOL, case_campaign, write_csv
 
 CASES = Path(__file__).parent.parent / "cases"
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.small_campaign import PLAN, PROTOCOL
 
 from runner.errors import InputRefused
 from runner.protocol.read import read_plan, read_protocol
 from runner.protocol.toml import read_toml
+from tests.support.small_campaign import PLAN, PROTOCOL
 
 
 def refused(tmp_path: Path, text: str, *, plan: bool = False) -> InputRefused:
