@@ -38,6 +38,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "again": ("campaigns", "again", "Set up the same experiment in a new folder, for a new model or version."),
     "compare": ("campaigns", "compare", "Two campaigns side by side: what changed, and may they be compared?"),
     "collect": ("campaigns", "collect", "Merge the records of several rentals under one lock."),
+    "reprice": ("reprice", "reprice", "New prices for a note: nothing is measured again, a new linked note."),
     "window": ("window", "window", "Elapsed hours of a rental's calendar, and which packages cover."),
     "calculator": ("pricing", "calculator", "Write the price calculator as one page without network."),
     "forecast": ("rental", "forecast", "How long more documents would take: a planning assumption."),

@@ -35,6 +35,10 @@ class Campaign:
         return self.protocol_dir / "plan.toml"
 
     @property
+    def repricing(self) -> Path:
+        return self.protocol_dir / "repriced-from.json"
+
+    @property
     def baseline_dir(self) -> Path:
         return self.protocol_dir / "baseline"
 

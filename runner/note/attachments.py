@@ -41,7 +41,8 @@ def evidence_files(campaign: Campaign, lock: Lock) -> tuple[tuple[Attached, ...]
     Labels (ids and labels, never the texts), baseline and predictions are attached together while all
     stay under 5 MB.
     """
-    paths = [campaign.protocol, campaign.plan, campaign.lock, campaign.lock_signature, campaign.tariffs]
+    paths = [campaign.protocol, campaign.plan, campaign.lock, campaign.lock_signature, campaign.tariffs,
+             campaign.repricing]  # fmt: skip
     for folder in (campaign.attempts, campaign.manifests, campaign.verdicts, campaign.records / "exclusions",
                    campaign.records / "chain", campaign.protocol_dir / "locks", campaign.baseline_dir):  # fmt: skip
         paths += folder.glob("*.json")
