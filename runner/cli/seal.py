@@ -61,11 +61,12 @@ def verify(session: Session, path: Path | None, signers: Path | None, certificat
 
 @runner_command("archive", short_help="Keep note, evidence and rental record in one signed archive.")
 @click.option("--rental", type=_FILE, required=True, help="The rental record, such as rental.toml.")
-def archive(session: Session, rental: Path) -> Output:
+@click.option("--without-texts", is_flag=True, help="An archive to show to others: no corpora, no model.")
+def archive(session: Session, rental: Path, without_texts: bool) -> Output:
     """Match the rental record with the decision, field by field, and write archive/NOTE.zip (a BagIt bag)."""
     from runner.flows.archive import make_archive
 
-    made = make_archive(Campaign(session.root), rental)
+    made = make_archive(Campaign(session.root), rental, texts=not without_texts)
     lines = [
         f"{made.path}: {made.files} files, {made.bytes} bytes, signed with {made.key}",
         f"rental record: {', '.join(made.match.matched) or 'no field'} as decided",

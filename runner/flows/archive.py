@@ -17,9 +17,10 @@ from runner.evidence.signing import Purpose, sign, signing_key
 from runner.flows import integrity
 from runner.flows.verification import Step
 from runner.pricing.rental import Expected, RentalMatch, match_rental, read_rental
-from runner.seal.bag import RENTAL, build_bag
+from runner.protocol.schema import Lock
+from runner.seal.bag import LEFT_OUT, RENTAL, build_bag
 from runner.seal.container import Source, write_container
-from runner.seal.sums import model_folder
+from runner.seal.sums import holds_texts, model_folder
 from runner.units import parse_decimal, parse_utc
 
 _MODEL_MOST_BYTES = 64_000_000
@@ -37,8 +38,13 @@ class Archived:
     left_out: tuple[str, ...]
 
 
-def make_archive(campaign: Campaign, rental_path: Path, environ: Mapping[str, str] = os.environ) -> Archived:
-    """Check note and rental, then write `archive/<note id>.zip` as a whole or not at all."""
+def make_archive(
+    campaign: Campaign, rental_path: Path, environ: Mapping[str, str] = os.environ, *, texts: bool = True
+) -> Archived:
+    """Check note and rental, then write `archive/<note id>.zip` as a whole or not at all.
+
+    Without `texts` the archive may be shown to others: corpora and model stay out and are named (M53).
+    """
     rental = read_rental(rental_path)
     listed = integrity.check_list(campaign, None)
     if listed.signed is None or listed.step.status == "failed":
@@ -51,8 +57,15 @@ def make_archive(campaign: Campaign, rental_path: Path, environ: Mapping[str, st
     payload: dict[str, Source] = {name: campaign.root / name for name in listed.signed.files}
     payload |= {name: campaign.root / name for name in (SIGNED_LIST, SIGNED_LIST_SIGNATURE)}
     payload[RENTAL] = rental_path.read_bytes()
-    model, left_out = _model(campaign)
-    payload |= model
+    if texts:
+        model, left_out = _model(campaign)
+        payload |= model
+    else:
+        lock = Lock.load(campaign.lock)
+        withheld = sorted(name for name in payload if holds_texts(lock, name))
+        payload = {name: source for name, source in payload.items() if name not in withheld}
+        payload[LEFT_OUT] = "".join(f"{name}\n" for name in withheld).encode("utf-8")
+        left_out = (*withheld, "the model")
     key = signing_key(campaign, environ)
     info = {
         "External-Identifier": listed.signed.note_id,
@@ -61,8 +74,9 @@ def make_archive(campaign: Campaign, rental_path: Path, environ: Mapping[str, st
         "Signed-With": key.label,
         "Rental-Order": show_value(rental.order),
     }
-    bag = build_bag(listed.signed.note_id, payload, info, lambda data: sign(data, key, Purpose.BAG))
-    target = campaign.archive / f"{listed.signed.note_id}.zip"
+    name = listed.signed.note_id if texts else f"{listed.signed.note_id}-without-texts"
+    bag = build_bag(name, payload, info, lambda data: sign(data, key, Purpose.BAG))
+    target = campaign.archive / f"{name}.zip"
     _write(target, bag)
     return Archived(target, len(payload), target.stat().st_size, key.label, match, left_out)
 

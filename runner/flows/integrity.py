@@ -15,7 +15,7 @@ from runner.flows.verification import Step
 from runner.note.attachments import attached_files
 from runner.protocol.lockfile import read_lock
 from runner.seal.pdf import check_pdf
-from runner.seal.sums import PURPOSE, SignedList, evidence_files, parse_list
+from runner.seal.sums import PURPOSE, SignedList, evidence_files, holds_texts, parse_list
 
 PDF = "note/decision-note.pdf"
 
@@ -66,7 +66,8 @@ def check_files(campaign: Campaign, signed: SignedList, left_out: frozenset[str]
 
     `left_out`: files that a shareable archive does not hold on purpose.
     """
-    findings = []
+    wrongly = _wrongly(campaign, signed, left_out)
+    findings = [f"{name}: left out, yet not a file of texts that was signed" for name in wrongly]
     for relative, digest in sorted(signed.files.items()):
         path = campaign.root / relative
         if path.is_symlink() or not path.is_file():
@@ -83,9 +84,18 @@ def check_files(campaign: Campaign, signed: SignedList, left_out: frozenset[str]
     if findings:
         return Step("files", "failed", f"{len(findings)} do not fit the signed list", tuple(findings), command)
     if left_out:
-        finding = f"{len(signed.files) - len(left_out)} are the ones that were signed, {len(left_out)} left out"
-        return Step("files", "passed", finding, tuple(sorted(left_out)), command + " --ignore-missing")
+        finding = f"{len(signed.files) - len(left_out)} are the ones that were signed; left out with the texts:"
+        named = tuple(f"{name}: not in this archive" for name in sorted(left_out))
+        return Step("files", "passed", finding, named, f"sha256sum -c --ignore-missing {SIGNED_LIST}")
     return Step("files", "passed", f"all {len(signed.files)} are the ones that were signed", command=command)
+
+
+def _wrongly(campaign: Campaign, signed: SignedList, left_out: frozenset[str]) -> list[str]:
+    """Files left out that are no texts, or were never signed."""
+    if not left_out:
+        return []
+    lock = read_lock(campaign)
+    return sorted(name for name in left_out if name not in signed.files or not holds_texts(lock, name))
 
 
 def check_note_id(campaign: Campaign, signed: SignedList) -> Step:

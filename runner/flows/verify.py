@@ -13,7 +13,7 @@ from runner.flows import integrity, recompute
 from runner.flows.source import unpack
 from runner.flows.verification import Step, Verification, attempt_step
 from runner.flows.verify_pdf import verify_pdf
-from runner.seal.bag import SIGNATURE, SIGNED, Bag, read_bag
+from runner.seal.bag import SIGNATURE, SIGNED, Bag, left_out_files, read_bag
 
 
 def verify(path: Path, signers: Path | None = None, certificate: Path | None = None) -> Verification:
@@ -59,7 +59,7 @@ def verify_archive(path: Path, signers: Path | None) -> Verification:
         campaign = Campaign(Path(folder))
         unpack(bag.payload, campaign.root)
         step, signer = _bag_step(bag, signers)
-        listed, inside = _folder_steps(campaign, signers)
+        listed, inside = _folder_steps(campaign, signers, left_out_files(bag))
         steps = (step, *inside)
     return Verification(
         str(path),
@@ -81,14 +81,16 @@ def _bag_step(bag: Bag, signers: Path | None) -> tuple[Step, str | None]:
     return Step("archive", "passed", finding, command=command), found.signer
 
 
-def _folder_steps(campaign: Campaign, signers: Path | None) -> tuple[integrity.ListCheck, tuple[Step, ...]]:
+def _folder_steps(
+    campaign: Campaign, signers: Path | None, left_out: frozenset[str] = frozenset()
+) -> tuple[integrity.ListCheck, tuple[Step, ...]]:
     """Bytes first, then the recomputation; a refusal in one step never hides the others."""
     listed = integrity.check_list(campaign, signers)
     signed = listed.signed
     identity = None if signed is None else signed.note_id
     checks: dict[str, Callable[[], Step]] = {}
     if signed is not None:
-        checks["files"] = lambda: integrity.check_files(campaign, signed)
+        checks["files"] = lambda: integrity.check_files(campaign, signed, left_out)
         checks["note"] = lambda: integrity.check_note_id(campaign, signed)
     checks |= {
         "PDF signature": lambda: integrity.check_note_pdf(campaign, identity),

@@ -20,6 +20,7 @@ SIGNATURE = "tagmanifest-sha256.txt.sig"
 SIGNED = "tagmanifest-sha256.txt"
 PAYLOAD = "data/"
 RENTAL = "rental.toml"
+LEFT_OUT = "left-out.txt"
 _DECLARATION = b"BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n"
 _ENTRY = re.compile(r"([0-9a-f]{64})  (.+)")
 _INFO = re.compile(r"([A-Za-z][A-Za-z-]*): (\S.*)")
@@ -40,7 +41,7 @@ In this folder, after unpacking (unzip, or any other tool):
      ssh-keygen -Y check-novalidate -n {purpose} -s {signature} < {signed}
 3. The note and its evidence, which were signed before the archive was made:
      cd data
-     sha256sum -c note/SHA256SUMS
+     sha256sum -c {ignore_missing}note/SHA256SUMS
      ssh-keygen -Y check-novalidate -n {note_purpose} -s note/SHA256SUMS.sig < note/SHA256SUMS
      pdfsig -nocert note/decision-note.pdf
 
@@ -71,7 +72,7 @@ def build_bag(
     tags: dict[str, bytes] = {
         "bagit.txt": _DECLARATION,
         "bag-info.txt": "".join(f"{key}: {value}\n" for key, value in sorted(lines.items())).encode("utf-8"),
-        "HOW-TO-CHECK.txt": how_to_check(),
+        "HOW-TO-CHECK.txt": _how_to_check(complete=LEFT_OUT not in payload),
         "manifest-sha256.txt": _manifest({PAYLOAD + key: _sha256(source) for key, source in payload.items()}),
     }
     tags[SIGNED] = _manifest({key: sha256_bytes(data) for key, data in tags.items()})
@@ -80,9 +81,18 @@ def build_bag(
     return files | {f"{name}/{PAYLOAD}{key}": source for key, source in payload.items()}
 
 
-def how_to_check() -> bytes:
+def left_out_files(bag: Bag) -> frozenset[str]:
+    """Paths of the signed list that this bag says it does not hold (a shareable one, without texts)."""
+    return frozenset(bag.payload.get(LEFT_OUT, b"").decode("utf-8", "replace").splitlines())
+
+
+def _how_to_check(*, complete: bool) -> bytes:
     return _HOW_TO_CHECK.format(
-        purpose=Purpose.BAG, note_purpose=Purpose.NOTE, signature=SIGNATURE, signed=SIGNED
+        purpose=Purpose.BAG,
+        note_purpose=Purpose.NOTE,
+        signature=SIGNATURE,
+        signed=SIGNED,
+        ignore_missing="" if complete else "--ignore-missing ",
     ).encode("utf-8")
 
 

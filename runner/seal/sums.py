@@ -115,6 +115,14 @@ def model_folder(campaign: Campaign) -> str | None:
     return f"protocol/{source}"
 
 
+def holds_texts(lock: Lock, relative: str) -> bool:
+    """Does this file hold the user's texts: a frozen corpus, or whatever lies in a corpus' own folder?"""
+    corpora = lock.judgement.corpora
+    locked = {file.path for corpus in corpora for file in (*corpus.final, *corpus.tuning)}
+    folders = {PurePosixPath(path).parent for path in locked} - {PurePosixPath("protocol")}
+    return relative in locked or not folders.isdisjoint(PurePosixPath(relative).parents)
+
+
 def _walk(place: Path, relative: str, model: str | None) -> Iterator[tuple[str, Path]]:
     """Regular files below a place; a link or a device is refused, hidden names are passed over."""
     try:

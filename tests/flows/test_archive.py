@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,11 @@ import pytest
 from runner.cli.main import run
 from runner.errors import InputRefused, NotAccepted
 from runner.evidence.campaign import Campaign
+from runner.flows import integrity
 from runner.flows.archive import make_archive
+from runner.flows.verify import verify
 from runner.seal.bag import read_bag
+from tests.support.small_campaign import ROWS
 
 
 def change(path: Path, old: str, new: str) -> Path:
@@ -83,3 +87,36 @@ def test_the_command_speaks_json(campaign: Campaign, capsys: pytest.CaptureFixtu
     assert status == 0
     assert Path(data["archive"]).is_file()
     assert data["key"].startswith("local test key SHA256:")
+
+
+def test_a_shareable_archive_holds_no_text(campaign: Campaign) -> None:
+    """M53: no document's text in any file of it, what is missing is named, the rest is still recomputed."""
+    made = make_archive(campaign, campaign.root / "rental.toml", {}, texts=False)
+    assert made.path.stem.endswith("-without-texts")
+    assert made.left_out == ("protocol/corpus/final.csv", "the model")
+    data = made.path.read_bytes()
+    assert ROWS[3][1].encode() in (campaign.protocol_dir / "corpus" / "final.csv").read_bytes()
+    assert not any(row[1].encode() in data for row in ROWS)
+    found = verify(made.path)
+    assert found.accepted, found.lines()
+    files = next(step for step in found.steps if step.name == "files")
+    assert files.details == ("protocol/corpus/final.csv: not in this archive",)
+    assert next(step for step in found.steps if step.name == "verdicts").status == "passed"
+
+
+def test_a_shareable_archive_satisfies_its_own_instructions(campaign: Campaign, tmp_path: Path) -> None:
+    made = make_archive(campaign, campaign.root / "rental.toml", {}, texts=False)
+    shutil.unpack_archive(made.path, tmp_path / "out")
+    (folder,) = (tmp_path / "out").iterdir()
+    lines = (folder / "HOW-TO-CHECK.txt").read_text(encoding="utf-8").splitlines()
+    (command,) = [line.strip() for line in lines if "sha256sum" in line and "note/SHA256SUMS" in line]
+    subprocess.run(command, shell=True, cwd=folder / "data", check=True, capture_output=True, timeout=30)
+
+
+def test_nothing_but_texts_may_be_left_out(campaign: Campaign) -> None:
+    """A bag that names a file as left out which was never signed is found."""
+    listed = integrity.check_list(campaign, None)
+    assert listed.signed is not None
+    for name in ("records/attempts/a000.json", "protocol/corpus/never-signed.csv"):
+        step = integrity.check_files(campaign, listed.signed, frozenset({name}))
+        assert step.details == (f"{name}: left out, yet not a file of texts that was signed",)
