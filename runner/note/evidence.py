@@ -36,9 +36,17 @@ class Evidence:
 
     @property
     def counted_attempts(self) -> tuple[Attempt, ...]:
-        """Attempts under this lock, in schedule order: the others are only listed."""
+        """Attempts under this lock, by hardware, each in schedule order; the others are only listed."""
         mine = [attempt for attempt in self.attempts if attempt.lock_sha256 == self.lock.lock_sha256]
-        return tuple(sorted(mine, key=lambda a: (a.seed, a.slot.pass_index, a.slot.position, a.started_at_utc)))
+        gpus = list(dict.fromkeys(attempt.gpu_declared for attempt in mine))
+        return tuple(
+            sorted(
+                mine,
+                key=lambda a: (
+                    gpus.index(a.gpu_declared), a.seed, a.slot.pass_index, a.slot.position, a.started_at_utc,
+                ),
+            )
+        )  # fmt: skip
 
     @property
     def measured_rows(self) -> tuple[BalanceRow, ...]:

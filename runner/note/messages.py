@@ -21,6 +21,11 @@ from runner.evidence.files import write_atomic
 from runner.note.i18n import read_catalogue
 
 _KEYWORDS: dict[str, object] = {"gettext": None, "ngettext": (1, 2), "pgettext": ((1, "c"), 2), "_": None, "N_": None}
+_HEADERS_LEFT_OUT = tuple(
+    f'"{name}'.encode()
+    for name in ("POT-Creation-Date", "PO-Revision-Date", "Report-Msgid-Bugs-To", "Last-Translator", "Language-Team",
+                 "Generated-By", "Project-Id-Version")
+) + (b"# Copyright", b"# FIRST AUTHOR", b"#, fuzzy", b"#, python-")  # fmt: skip
 _OWN = Path(__file__).resolve().parent
 _TEMPLATES = _OWN.parents[1] / "templates"
 
@@ -84,13 +89,12 @@ def update(path: Path, templates: Path) -> tuple[int, int]:
         out.add(message.id, string, locations=message.locations, context=message.context)
     stream = io.BytesIO()
     write_po(stream, out, omit_header=False, sort_output=True, width=0, include_lineno=False)
-    write_atomic(path, b"\n".join(line for line in stream.getvalue().split(b"\n") if not _dated(line)))
+    write_atomic(path, b"\n".join(line for line in stream.getvalue().split(b"\n") if not _personal(line)))
     return count, missing
 
 
-def _dated(line: bytes) -> bool:
-    starts = (b'"POT-Creation-Date', b'"PO-Revision-Date', b"# Copyright", b"# FIRST AUTHOR", b"#, fuzzy")
-    return line.startswith(starts)
+def _personal(line: bytes) -> bool:
+    return line.startswith(_HEADERS_LEFT_OUT)
 
 
 def main() -> None:
