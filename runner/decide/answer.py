@@ -25,6 +25,8 @@ def answer_lines(balance: Balance, decision: Decision) -> list[str]:
         ),
     )
     lines += _section("uncertain", decision.uncertain)
+    lines += _section("what would change the answer", decision.what_if)
+    lines += _section("money for the comparison itself", balance.search_costs)
     lines += _section("different stacks: the conclusion is about the complete tested configurations",
                       decision.different_stacks)  # fmt: skip
     lines += _section("left out", (f"{item.attempt_id}: {item.reason}" for item in decision.left_out))

@@ -8,7 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from runner.decide.constraints import ORDER, evidence_constraints
-from runner.decide.fairness import expense_warnings, expenses_of, rotation_warnings
+from runner.decide.fairness import expense_warnings, expenses_of, passes_warnings, rotation_warnings, search_costs
 from runner.decide.fates import Fate, Judged, judge_fates
 from runner.decide.margins import quality_margins
 from runner.decide.model import Balance, BalanceRow, Constraint, ConstraintName, LeftOut, Outlook, Reason, Summary
@@ -85,11 +85,13 @@ def build_balance(
         passes_most=protocol.measurement.passes_most,
         rows=rows,
         stack_differences=stack_differences({c.id: _manifests_of(c, manifests) for c in configurations if c.measured}),
+        search_costs=search_costs(rows),
         left_out=tuple(sorted([*left_out, *excluded_here], key=lambda item: item.attempt_id)),
         warnings=(
             *warnings,
             *unfinished,
             *rotation_warnings(judged, lock.variants),
+            *passes_warnings(judged),
             *expense_warnings(plan, [variant.id for variant in lock.variants]),
         ),
     )
@@ -170,9 +172,7 @@ def _row(
     )
     constraints: tuple[Constraint, ...] = ()
     if largest is not None:
-        evidence = evidence_constraints(
-            lock.judgement.deliverables, by_corpus, summaries, protocol.measurement.min_accepted
-        )
+        evidence = evidence_constraints(lock.judgement.deliverables, by_corpus, summaries, protocol.measurement)
         constraints = tuple(sorted((*evidence, *largest.constraints), key=lambda c: ORDER.index(c.name)))
     package = None if largest is None else largest.package
     cost = None if package is None else Decimal(package.total)

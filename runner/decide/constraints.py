@@ -8,6 +8,7 @@ from runner.decide.fates import Fate, Judged
 from runner.decide.model import Constraint, ConstraintName, Met, Reason, Summary
 from runner.decide.sentences import say
 from runner.evidence.attempt import Status
+from runner.protocol.schema import Measurement
 
 ORDER: tuple[ConstraintName, ...] = (
     "quality",
@@ -27,7 +28,7 @@ _SETTINGS = ("settings", "same", "recompilation", "device")
 
 
 def evidence_constraints(
-    deliverables: Sequence[str], judged: Mapping[str, Sequence[Judged]], summaries: Iterable[Summary], min_accepted: int
+    deliverables: Sequence[str], judged: Mapping[str, Sequence[Judged]], summaries: Iterable[Summary], rule: Measurement
 ) -> tuple[Constraint, ...]:
     """Quality, completeness, settings, enough passes and memory. `judged`: attempts by corpus id."""
     by_corpus = {corpus: tuple(judged.get(corpus, ())) for corpus in deliverables}
@@ -35,7 +36,7 @@ def evidence_constraints(
         _quality(by_corpus),
         _completeness(by_corpus),
         _settings(by_corpus),
-        _enough(deliverables, tuple(summaries), min_accepted),
+        _enough(deliverables, tuple(summaries), rule),
         _memory(by_corpus),
     )
 
@@ -116,10 +117,11 @@ def _settings(by_corpus: Mapping[str, tuple[Judged, ...]]) -> Constraint:
     return _make("settings", "met", say("settings.met"))
 
 
-def _enough(deliverables: Sequence[str], summaries: Sequence[Summary], min_accepted: int) -> Constraint:
-    """Least accepted passes, for every deliverable and every seed that was attempted."""
-    counts = [min((s.accepted for s in summaries if s.corpus_id == corpus), default=0) for corpus in deliverables]
-    least = min(counts, default=0)
+def _enough(deliverables: Sequence[str], summaries: Sequence[Summary], rule: Measurement) -> Constraint:
+    """Least accepted passes, over every deliverable and every frozen seed."""
+    accepted = {(summary.corpus_id, summary.seed): summary.accepted for summary in summaries}
+    least = min(accepted.get((corpus, seed), 0) for corpus in deliverables for seed in rule.seeds)
+    min_accepted = rule.min_accepted
     enough = least >= min_accepted
     return Constraint(
         name="enough passes",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal
 
-from runner.decide.fates import Judged
-from runner.decide.model import Expense, Reason
+from runner.decide.fates import Fate, Judged
+from runner.decide.model import BalanceRow, Expense, Reason
 from runner.decide.sentences import say
 from runner.protocol.schema import LockedVariant, Plan
 
@@ -44,21 +44,75 @@ def total_expenses(expenses: Sequence[Expense], currency: str) -> Decimal:
 
 
 def rotation_warnings(judged: Sequence[Judged], variants: Sequence[LockedVariant]) -> tuple[Reason, ...]:
-    """Variants that were first in no pass, or first in all, although several shared the passes (M21)."""
+    """Whether the order really alternated (M21): checked from the records, by the times of the starts.
+
+    A pass counts if every variant that was tried on this hardware stands in it once; a slot that was run
+    again later says nothing about the order.
+    """
+    rank = {variant.id: place for place, variant in enumerate(variants)}
     warnings = []
-    groups = sorted({(i.attempt.gpu_declared, i.attempt.corpus_id, i.attempt.seed) for i in judged})
-    for gpu, corpus, seed in groups:
-        mine = [
-            item.attempt
-            for item in judged
-            if (item.attempt.gpu_declared, item.attempt.corpus_id, item.attempt.seed) == (gpu, corpus, seed)
-        ]
-        passes = sorted({attempt.slot.pass_index for attempt in mine})
-        first = {
-            index: min((a for a in mine if a.slot.pass_index == index), key=lambda a: a.slot.position).variant_id
-            for index in passes
-        }
-        tried = [variant.id for variant in variants if any(a.variant_id == variant.id for a in mine)]
-        if len(tried) > 1 and len(passes) > 1 and len(set(first.values())) == 1:
-            warnings.append(say("order.not-rotated", gpu=gpu, corpus=corpus, variant=first[passes[0]]))
+    for (gpu, corpus, seed), items in _groups(judged).items():
+        firsts = [item for item in items if item.attempt.retry_of is None]
+        tried = sorted({item.attempt.variant_id for item in firsts}, key=lambda name: rank[name])
+        orders = [order for order in _orders(firsts) if len(order) == len(tried) > 1]
+        if len(orders) > 1 and len({order[0] for order in orders}) == 1:
+            warnings.append(say("order.not-rotated", gpu=gpu, corpus=corpus, variant=orders[0][0]))
+        odd = [order for order in orders if order not in _rotations(tried)]
+        if odd:
+            warnings.append(say("order.other", gpu=gpu, corpus=corpus, found=", ".join(odd[0]), seed_count=str(seed)))
     return tuple(warnings)
+
+
+def _groups(judged: Sequence[Judged]) -> dict[tuple[str, str, int], list[Judged]]:
+    """Attempts by declared GPU, corpus and seed."""
+    groups: dict[tuple[str, str, int], list[Judged]] = {}
+    for item in judged:
+        attempt = item.attempt
+        groups.setdefault((attempt.gpu_declared, attempt.corpus_id, attempt.seed), []).append(item)
+    return dict(sorted(groups.items()))
+
+
+def _orders(items: Sequence[Judged]) -> list[list[str]]:
+    """Variants of each pass by the time of their start."""
+    passes: dict[int, list[Judged]] = {}
+    for item in items:
+        passes.setdefault(item.attempt.slot.pass_index, []).append(item)
+    return [
+        [item.attempt.variant_id for item in sorted(found, key=lambda item: item.attempt.started_at_utc)]
+        for _, found in sorted(passes.items())
+    ]
+
+
+def _rotations(names: list[str]) -> list[list[str]]:
+    return [[*names[turn:], *names[:turn]] for turn in range(len(names))]
+
+
+def passes_warnings(judged: Sequence[Judged]) -> tuple[Reason, ...]:
+    """More passes only for all variants alike (M3): unequal numbers on the same hardware are said."""
+    warnings = []
+    for (gpu, corpus, _), items in _groups(judged).items():
+        counts: dict[str, int] = {}
+        for item in items:
+            counts[item.attempt.variant_id] = counts.get(item.attempt.variant_id, 0) + (
+                item.fate is not Fate.NOT_COUNTED
+            )
+        tried = {name: count for name, count in counts.items() if count}
+        if len(set(tried.values())) > 1:
+            found = ", ".join(f"{name}: {count}" for name, count in sorted(tried.items()))
+            warnings.append(say("passes.uneven", gpu=gpu, corpus=corpus, found=found))
+    return tuple(warnings)
+
+
+def search_costs(rows: Sequence[BalanceRow]) -> tuple[Reason, ...]:
+    """Money that the comparison itself commits, per GPU, if each was rented once for all of its variants (rule 9)."""
+    costs: dict[str, list[BalanceRow]] = {}
+    for row in rows:
+        if row.measured and row.committed_cost is not None:
+            costs.setdefault(row.gpu, []).append(row)
+    found = []
+    for gpu, same in sorted(costs.items()):
+        dearest = max(same, key=lambda row: (Decimal(row.committed_cost or "0"), row.configuration_id))
+        names = ", ".join(row.variant_id for row in same)
+        money = f"{dearest.committed_cost} {dearest.currency}"
+        found.append(say("search.gpu", gpu=gpu, names=names, cost_money=money))
+    return tuple(found)

@@ -240,5 +240,6 @@ class Balance(Record):
     passes_most: Count = 0
     rows: tuple[BalanceRow, ...]
     stack_differences: tuple[Reason, ...] = ()
+    search_costs: tuple[Reason, ...] = Field(default=(), description="what the comparison itself commits, per GPU")
     left_out: tuple[LeftOut, ...] = ()
     warnings: tuple[Reason, ...] = ()

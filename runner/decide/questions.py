@@ -19,6 +19,8 @@ def open_questions(
     questions = []
     if package is not None and package.may_be_cheaper:
         questions.append(say("question.unpriced", gpu=package.gpu))
+    if any(item.attempt.added_later for item in judged):
+        questions.append(say("question.added-later"))
     if accepted and any(item.attempt.device_shared is None for item in accepted):
         questions.append(say("question.shared-unknown"))
     if accepted and any(item.attempt.device_shared for item in accepted):

@@ -93,6 +93,14 @@ SENTENCES: dict[str, str] = {
     "attempt.unfinished": "{attempt} has not ended: it still runs, or its process was lost; it counts as a failure",
     "attempt.not-accepted": "{attempt}: {why}; {done} of {expected_count} documents",
     # fairness
+    "order.other": (
+        "a pass over {corpus} on {gpu} (seed {seed_count}) was run in another order than the rotation: {found}"
+    ),
+    "passes.uneven": "unequal numbers of counted attempts over {corpus} on {gpu}: {found}",
+    "search.gpu": (
+        "Measuring on {gpu} ({names}) commits {cost_money} if it is rented once for all of them; this is spent "
+        "whatever is chosen, and ranks nothing."
+    ),
     "order.not-rotated": "{variant} was first in every pass over {corpus} on {gpu}: the order was not rotated",
     "expense.unfair": "the expense {name} is given for {given} and missing for {missing}",
     "expense.stranger": "the expense {name} names {variant}, which is no variant of the lock",
@@ -105,6 +113,7 @@ SENTENCES: dict[str, str] = {
     "question.unpriced": (
         "a shorter package of {gpu} would cover too; its price is not in the catalogue: may be cheaper"
     ),
+    "question.added-later": "this variant was added after the first result",
     "question.shared": "other processes used the device during an accepted pass",
     "question.shared-unknown": "whether other processes used the device could not be observed",
     "question.memory-unknown": "peak memory could not be read",
