@@ -151,6 +151,7 @@ def package_data(line: core.PackageLine) -> dict[str, Any]:
     return {
         "billing": line.billing,
         "days": line.days,
+        "periods": line.periods,
         "hours": line.hours,
         "price_per_lot": _money(None if offer is None else offer.price_per_lot),
         "total": _money(line.total),

@@ -411,10 +411,13 @@ class PackageLine:
     covers: bool | None
     slack_seconds: Decimal | None
     available: bool | None
+    periods: int = 1
 
     @property
     def name(self) -> str:
-        return f"{self.days} days" if self.billing == "package" else "hourly"
+        if self.billing == "hourly":
+            return "hourly"
+        return f"{self.days} days" if self.periods == 1 else f"{self.periods} x {self.days} days"
 
 
 def package_lines(
@@ -430,7 +433,7 @@ def package_lines(
         slack = None if window_seconds is None else seconds - window_seconds
         covered = None if slack is None else slack >= 0
         lines.append(PackageLine("package", days, seconds // SECONDS_PER_HOUR, offer, total, covered, slack,
-                                 _available(offer, lots)))
+                                 _available(offer, lots), periods))
     hourly = catalogue.hourly(gpu)
     if hourly is not None and window_seconds is not None:
         hours = int((window_seconds / SECONDS_PER_HOUR).to_integral_value(ROUND_CEILING))
@@ -499,16 +502,17 @@ def quote_lines(answer: Quote) -> list[str]:
         text.append(f"  accepted results: {answer.accepted}, as you say; no prediction is read or checked here")
     if answer.window_seconds is not None:
         text.append(f"  window: {hours_text(answer.window_seconds)}")
-    text += ["packages:", *(f"  {_line_text(line)}" for line in answer.lines)]
+    width = max(len(line.name) for line in answer.lines)
+    text += ["packages:", *(f"  {_line_text(line, width)}" for line in answer.lines)]
     unknown = [one.name for one in answer.lines if one.covers and one.offer is None and line and one.hours < line.hours]
     if unknown:
         text.append(f"It may be cheaper: {', '.join(unknown)} would also cover, at a price that is not known.")
     return [*text, "Unused time is not refunded; packages are not extended or combined by themselves."]
 
 
-def _line_text(line: PackageLine) -> str:
+def _line_text(line: PackageLine, width: int) -> str:
     name, hours, price, cover = line_cells(line)
-    return f"{name:7} {hours:>6}  {price:>16}  {cover}".rstrip()
+    return f"{name:{width}} {hours:>6}  {price:>16}  {cover}".rstrip()
 
 
 def line_cells(line: PackageLine) -> tuple[str, str, str, str]:

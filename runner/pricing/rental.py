@@ -20,7 +20,10 @@ OWN_MACHINE = "own machine: nothing is rented, cost not applicable"
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What the decision says about the rental; `None` where it says nothing. Window: start and end in UTC."""
+    """What the decision says about the rental; `None` where it says nothing. Window: start and end in UTC.
+
+    `periods`: of the package of `days`, where the plan asks for further ones.
+    """
 
     gpu: str
     lots: int | None
@@ -28,6 +31,7 @@ class Expected:
     amount: Decimal | None
     currency: str | None
     window: tuple[datetime, datetime] | None = None
+    periods: int = 1
     own_machine: bool = False
 
 
@@ -105,7 +109,7 @@ def match_rental(rental: Rental, expected: Expected) -> RentalMatch:
 def _comparisons(rental: Rental, expected: Expected) -> Iterator[tuple[str, str | None, str, bool]]:
     """(field, what is expected or None, what the record says, whether they agree)."""
     starts_at, ends_at = _period(rental)
-    length, package = ends_at - starts_at, timedelta(days=rental.days)
+    length, package = ends_at - starts_at, timedelta(days=rental.days * expected.periods)
     amount = parse_decimal(rental.amount, name="amount")
     paid = Decimal(0) if expected.own_machine else expected.amount
     currency = None if expected.own_machine else expected.currency
@@ -115,7 +119,8 @@ def _comparisons(rental: Rental, expected: Expected) -> Iterator[tuple[str, str 
     yield ("amount", None if paid is None else amount_text(paid, currency or ""),
            amount_text(amount, rental.currency), paid == amount)
     yield "currency", currency, show_value(rental.currency), rental.currency == currency
-    yield ("period", f"{rental.days} days = {hours_text(seconds_of(package))} from starts_at to ends_at",
+    name = f"{rental.days} days" if expected.periods == 1 else f"{expected.periods} x {rental.days} days"
+    yield ("period", f"{name} = {hours_text(seconds_of(package))} from starts_at to ends_at",
            hours_text(seconds_of(length)), length == package)
     if expected.window is None:
         yield "window", None, "", False

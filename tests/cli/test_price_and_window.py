@@ -73,6 +73,13 @@ def test_a_task_table_is_priced(capsys: pytest.CaptureFixture[str]) -> None:
         assert status == 0 and out.startswith(first)
 
 
+def test_further_periods_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    """M35: priced only because asked for, and said in the answer."""
+    status, out, _ = call(capsys, "price", "--gpu", "b200", "--window-hours", "300", "--extra-periods", "1")
+    assert status == 0 and out.startswith("b200, 2 x 7 days, 1 lot: 4,142.00 USD, 2 GPUs")
+    assert "336 h" in out and "covers, 36 h to spare" in out
+
+
 def test_the_window_of_a_plan_is_priced(capsys: pytest.CaptureFixture[str]) -> None:
     status, out, _ = call(capsys, "price", "--gpu", "b200", "--tasks", str(ROOT / "protocol" / "plan.toml"))
     assert status == 0 and "window: 96 h" in out and out.startswith("b200, 7 days, 1 lot: 2,071.00 USD, 2 GPUs")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -48,6 +49,14 @@ def test_each_field_that_differs_is_named(change: dict[str, object], field: str)
 def test_all_fields_that_differ_are_named_at_once() -> None:
     found = match_rental(RENTAL.model_copy(update={"days": 30, "lots": 9}), EXPECTED)
     assert [item.field for item in found.mismatches] == ["lots", "days", "period"]
+
+
+def test_further_periods_of_a_package_make_the_rental_longer() -> None:
+    twice = replace(EXPECTED, periods=2, amount=Decimal("440.00"))
+    record = RENTAL.model_copy(update={"amount": "440.00", "ends_at": "2026-10-19T09:00+02:00"})
+    assert match_rental(record, twice).mismatches == ()
+    (short,) = match_rental(record.model_copy(update={"ends_at": RENTAL.ends_at}), twice).mismatches
+    assert str(short) == "period: the note says 2 x 7 days = 336 h from starts_at to ends_at, the record 168 h"
 
 
 def test_amounts_are_compared_as_numbers_not_as_text() -> None:
