@@ -48,14 +48,17 @@ def report(session: Session, language: str) -> Output:
 @click.argument("path", type=click.Path(path_type=Path), required=False)
 @click.option("--signers", type=_FILE, help="Your own OpenSSH allowed_signers file: whom you trust to sign.")
 @click.option("--certificate", type=_FILE, help="For a PDF alone: the certificate that you expect to have signed it.")
-def verify(session: Session, path: Path | None, signers: Path | None, certificate: Path | None) -> Output:
+@click.option("--line-ends", is_flag=True, help="Accept a corpus whose line ends changed, if its records did not.")
+def verify(
+    session: Session, path: Path | None, signers: Path | None, certificate: Path | None, line_ends: bool
+) -> Output:
     """Check PATH: a campaign folder (default: this one), its note folder, an archive, or the PDF alone.
 
     Exit 0 when everything fits, 3 when anything does not, with the name of the file.
     """
     from runner.flows.verify import verify as check
 
-    found = check(path or session.root, signers, certificate)
+    found = check(path or session.root, signers, certificate, line_ends=line_ends)
     return Output(found.lines(), found.as_json(), 0 if found.accepted else 3)
 
 

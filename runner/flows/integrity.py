@@ -13,6 +13,7 @@ from runner.evidence.signing import Purpose, SignatureCheck, check_signature
 from runner.evidence.store import AttemptStore
 from runner.flows.verification import Step
 from runner.note.attachments import attached_files
+from runner.protocol.judgement import read_final
 from runner.protocol.lockfile import read_lock
 from runner.seal.pdf import check_pdf
 from runner.seal.sums import PURPOSE, SignedList, evidence_files, holds_texts, parse_list
@@ -61,33 +62,54 @@ def _who(found: SignatureCheck) -> str:
     return f"made by {found.signer}" if found.signer else "who signed was not checked"
 
 
-def check_files(campaign: Campaign, signed: SignedList, left_out: frozenset[str] = frozenset()) -> Step:
+def check_files(
+    campaign: Campaign, signed: SignedList, left_out: frozenset[str] = frozenset(), *, line_ends: bool = False
+) -> Step:
     """Every listed file is there and unchanged, and nothing else lies among the evidence (NO-14).
 
-    `left_out`: files that a shareable archive does not hold on purpose.
+    `left_out`: files that a shareable archive does not hold on purpose. `line_ends`: a corpus whose
+    line ends a version-control client changed passes, since its records are the signed ones (NO-09).
     """
-    wrongly = _wrongly(campaign, signed, left_out)
-    findings = [f"{name}: left out, yet not a file of texts that was signed" for name in wrongly]
+    findings = [
+        f"{name}: left out, yet not a file of texts that was signed" for name in _wrongly(campaign, signed, left_out)
+    ]
+    remarks = [f"{name}: not in this archive" for name in sorted(left_out)]
     for relative, digest in sorted(signed.files.items()):
         path = campaign.root / relative
         if path.is_symlink() or not path.is_file():
             if relative not in left_out:
                 findings.append(f"{relative}: missing")
         elif sha256_file(path) != digest:
-            findings.append(f"{relative}: sha256 differs from the signed list")
+            same = _same_records(campaign, relative)
+            finding = f"{relative}: sha256 differs from the signed list"
+            if same and line_ends:
+                remarks.append(f"{relative}: same records, bytes differ (line ends)")
+            else:
+                findings.append(finding + " (same records, bytes differ: line ends)" * same)
     try:
         there = {relative for relative, _ in evidence_files(campaign)}
         findings += [f"{relative}: not covered by the signature" for relative in sorted(there - set(signed.files))]
     except RunnerError as error:
         findings += error.details or (error.what,)
-    command = f"sha256sum -c {SIGNED_LIST}"
+    command = f"sha256sum -c {'--ignore-missing ' if left_out else ''}{SIGNED_LIST}"
     if findings:
         return Step("files", "failed", f"{len(findings)} do not fit the signed list", tuple(findings), command)
-    if left_out:
-        finding = f"{len(signed.files) - len(left_out)} are the ones that were signed; left out with the texts:"
-        named = tuple(f"{name}: not in this archive" for name in sorted(left_out))
-        return Step("files", "passed", finding, named, f"sha256sum -c --ignore-missing {SIGNED_LIST}")
-    return Step("files", "passed", f"all {len(signed.files)} are the ones that were signed", command=command)
+    whole = f"all {len(signed.files)}" if not remarks else f"{len(signed.files) - len(remarks)} of {len(signed.files)}"
+    return Step("files", "passed", f"{whole} are byte for byte the ones that were signed", tuple(remarks), command)
+
+
+def _same_records(campaign: Campaign, relative: str) -> bool:
+    """Is this a frozen corpus whose records are still the frozen ones, though its bytes are not?"""
+    try:
+        lock = read_lock(campaign)
+        files = {corpus.id: corpus for corpus in lock.protocol.corpus}
+        return any(
+            read_final(campaign, files[corpus.id]).records_sha256 == corpus.records_sha256
+            for corpus in lock.judgement.corpora
+            if relative in {file.path for file in corpus.final}
+        )
+    except RunnerError:
+        return False
 
 
 def _wrongly(campaign: Campaign, signed: SignedList, left_out: frozenset[str]) -> list[str]:

@@ -16,16 +16,19 @@ from runner.flows.verify_pdf import verify_pdf
 from runner.seal.bag import SIGNATURE, SIGNED, Bag, left_out_files, read_bag
 
 
-def verify(path: Path, signers: Path | None = None, certificate: Path | None = None) -> Verification:
+def verify(
+    path: Path, signers: Path | None = None, certificate: Path | None = None, *, line_ends: bool = False
+) -> Verification:
     """Check what lies at `path`. Refused (exit 2) only when there is nothing to check, or an unsafe archive.
 
-    `signers`: an allowed_signers file; `certificate`: for a PDF alone, the certificate that may have signed it.
+    `signers`: an allowed_signers file; `certificate`: for a PDF alone, the certificate that may have signed it;
+    `line_ends`: for a folder, a corpus may have other line ends than the signed one.
     """
     if signers is not None:
         read_signers(signers)
     if path.is_dir():
         root = path if (path / "note").is_dir() or path.name != "note" else path.parent
-        return verify_folder(Campaign(root), signers, subject=str(path))
+        return verify_folder(Campaign(root), signers, subject=str(path), line_ends=line_ends)
     if not path.is_file():
         raise InputRefused("there is nothing to verify", file=path, next_step="make report, or name a folder or file")
     with path.open("rb") as stream:
@@ -37,11 +40,13 @@ def verify(path: Path, signers: Path | None = None, certificate: Path | None = N
     raise InputRefused("neither a campaign folder, nor an archive, nor a PDF", file=path)
 
 
-def verify_folder(campaign: Campaign, signers: Path | None, *, subject: str) -> Verification:
+def verify_folder(
+    campaign: Campaign, signers: Path | None, *, subject: str, line_ends: bool = False
+) -> Verification:
     """All checks of a campaign folder."""
     if not campaign.note.is_dir():
         raise InputRefused("there is no note in this folder", file=campaign.note, next_step="make report")
-    listed, steps = _folder_steps(campaign, signers)
+    listed, steps = _folder_steps(campaign, signers, line_ends=line_ends)
     return Verification(
         subject,
         "folder",
@@ -82,7 +87,7 @@ def _bag_step(bag: Bag, signers: Path | None) -> tuple[Step, str | None]:
 
 
 def _folder_steps(
-    campaign: Campaign, signers: Path | None, left_out: frozenset[str] = frozenset()
+    campaign: Campaign, signers: Path | None, left_out: frozenset[str] = frozenset(), *, line_ends: bool = False
 ) -> tuple[integrity.ListCheck, tuple[Step, ...]]:
     """Bytes first, then the recomputation; a refusal in one step never hides the others."""
     listed = integrity.check_list(campaign, signers)
@@ -90,7 +95,7 @@ def _folder_steps(
     identity = None if signed is None else signed.note_id
     checks: dict[str, Callable[[], Step]] = {}
     if signed is not None:
-        checks["files"] = lambda: integrity.check_files(campaign, signed, left_out)
+        checks["files"] = lambda: integrity.check_files(campaign, signed, left_out, line_ends=line_ends)
         checks["note"] = lambda: integrity.check_note_id(campaign, signed)
     checks |= {
         "PDF signature": lambda: integrity.check_note_pdf(campaign, identity),
