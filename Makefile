@@ -51,7 +51,7 @@ $(INSTALLED): pyproject.toml constraints.txt requirements-torch.txt
 	@$(INSTALL) --extras "$$EXTRAS" --system-torch "$$SYSTEM_TORCH"
 
 ## The chain, step by step [CAMPAIGN=folder]
-.PHONY: baseline freeze plan measure validate decide report verify archive
+.PHONY: baseline freeze plan measure collect validate decide report verify archive
 baseline: $(INSTALLED) ## Make the reference predictions, untimed
 	@$(RUNNER) baseline $(STATUS)
 
@@ -63,6 +63,9 @@ plan: $(INSTALLED) ## Write the blank sheet of planned attempts
 
 measure: $(INSTALLED) ## Measure: GPU=b200 BATCHES="1 4 8" or SERIES=precision
 	@$(RUNNER) measure $${GPU:+--gpu "$$GPU"} $${BATCHES:+--batches "$$BATCHES"} $${SERIES:+--series "$$SERIES"} $(STATUS)
+
+collect: $(INSTALLED) ## Merge the records of several rentals into this campaign: FROM="folder folder"
+	@set -f; $(RUNNER) collect $$FROM $(STATUS)
 
 validate: $(INSTALLED) ## Judge every attempt against the frozen protocol
 	@$(RUNNER) validate $(STATUS)
@@ -77,14 +80,14 @@ $(NOTE): $(wildcard $(addprefix $(PLACE),records/attempts records/exclusions ver
 	@$(RUNNER) report $${NOTE_LANG:+--language "$$NOTE_LANG"} $(STATUS)
 FORCE:
 
-verify: $(INSTALLED) ## Check hashes, signatures and chain, and recompute the decision
-	@$(RUNNER) verify $(STATUS)
+verify: $(INSTALLED) ## Check hashes, signatures and chain, and recompute the decision [FROM=archive.zip]
+	@$(RUNNER) verify $${FROM:+"$$FROM"} $(STATUS)
 
 archive: $(INSTALLED) ## Keep all evidence in one signed archive: RENTAL=protocol/rental.example.toml
 	@$(RUNNER) archive $${RENTAL:+--rental "$$RENTAL"} $(STATUS)
 
 ## Beside the chain
-.PHONY: price window calculator memory lab corpus doctor rehearse demo-model
+.PHONY: price window calculator memory lab protocol corpus doctor rehearse demo-model
 price: $(INSTALLED) ## Price packages: GPU=rtx-4090 DAYS=7 LOTS=2 [HOURS=96] [ACCEPTED=n]
 	@$(RUNNER) price $${GPU:+--gpu "$$GPU"} $${DAYS:+--days "$$DAYS"} $${HOURS:+--window-hours "$$HOURS"} $${LOTS:+--lots "$$LOTS"} \
 	  $${ACCEPTED:+--accepted-results "$$ACCEPTED"} $(STATUS)
@@ -100,6 +103,9 @@ memory: $(INSTALLED) ## Memory exercise: weights and activations of the model, e
 
 lab: $(INSTALLED) ## Everything for working by hand into lab/: instructions, blank sheet, price script
 	@$(RUNNER) lab $(STATUS)
+
+protocol: $(INSTALLED) ## Start a quality protocol of your own; asks what it needs to know
+	@$(RUNNER) protocol new $(STATUS)
 
 corpus: $(INSTALLED) ## Build a corpus from your own data: FROM=my.csv
 	@$(RUNNER) corpus $${FROM:+--from "$$FROM"} $(STATUS)
