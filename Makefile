@@ -12,7 +12,7 @@ MAKEFLAGS += --no-print-directory
 # into a shell line and never expanded by make.
 PYTHON ?= python3
 USER_VARIABLES := PYTHON EXTRAS SYSTEM_TORCH CAMPAIGN GPU BATCHES SERIES HOURS DAYS LOTS ACCEPTED NOTE_LANG RENTAL \
-  FROM FIGURES TESTS
+  FROM SIGNERS FIGURES TESTS
 $(foreach name,$(USER_VARIABLES),$(eval override $(name) := $$(value $(name))))
 export $(USER_VARIABLES)
 
@@ -66,6 +66,9 @@ measure: $(INSTALLED) ## Measure: GPU=b200 BATCHES="1 4 8" or SERIES=precision
 
 collect: $(INSTALLED) ## Merge the records of several rentals into this campaign: FROM="folder folder"
 	@set -f; $(RUNNER) collect $$FROM $(STATUS)
+
+collect: $(INSTALLED) ## Merge the records of another rental into this campaign: FROM=folder
+	@$(RUNNER) collect $${FROM:+"$$FROM"} $(STATUS)
 
 validate: $(INSTALLED) ## Judge every attempt against the frozen protocol
 	@$(RUNNER) validate $(STATUS)
