@@ -59,14 +59,17 @@ def note_markdown(campaign: Campaign, language: str = "en", *, key: SigningKey |
     return _draft(campaign, language, key, None).markdown
 
 
-def build_note(campaign: Campaign, language: str = "en", *, key: SigningKey | None = None) -> NoteFiles:
+def build_note(
+    campaign: Campaign, language: str = "en", *, key: SigningKey | None = None, example: bool = False
+) -> NoteFiles:
     """Write figures, `decision-note.qmd`, `.html` and the unsigned `.pdf` into the campaign's note folder.
 
     `key` will sign the note (default: the key that is known now, else a local test key is announced).
+    `example` marks every page: made-up records that show the design.
     """
     folder, templates = campaign.note, templates_of(campaign)
     with tempfile.TemporaryDirectory(prefix="runner-figures-") as temporary:
-        draft = _draft(campaign, language, key, Path(temporary))
+        draft = _draft(campaign, language, key, Path(temporary), example=example)
         drawn = {f"figures/{figure.path.name}": figure.path.read_bytes() for figure in draft.figures}
     figures = {name: compact(data, name=name) for name, data in drawn.items()}
     document = parse_document(draft.markdown, draft.catalogue)
@@ -86,7 +89,9 @@ def build_note(campaign: Campaign, language: str = "en", *, key: SigningKey | No
     )
 
 
-def _draft(campaign: Campaign, language: str, key: SigningKey | None, folder: Path | None) -> _Draft:
+def _draft(
+    campaign: Campaign, language: str, key: SigningKey | None, folder: Path | None, *, example: bool = False
+) -> _Draft:
     """Evidence read, Markdown filled, and figures drawn into `folder`, if there is one."""
     templates = templates_of(campaign)
     evidence = read_evidence(campaign)
@@ -100,7 +105,7 @@ def _draft(campaign: Campaign, language: str, key: SigningKey | None, folder: Pa
         }
         for figure in figures
     }  # fmt: skip
-    context = build_context(evidence, speaker, key or known_key(campaign), shown)
+    context = build_context(evidence, speaker, key or known_key(campaign), shown, example=example)
     text = render_markdown(templates, TEMPLATE, context, catalogue, speaker.fmt.integer)
     text, uncovered = show_uncovered(text, covered_characters(templates))
     warnings = [f"not in the note's fonts, shown by number: {', '.join(uncovered)}"] if uncovered else []

@@ -18,7 +18,12 @@ from runner.note.words import Speaker
 
 
 def build_context(
-    evidence: Evidence, speaker: Speaker, key: SigningKey | None, figures: dict[str, dict[str, str]]
+    evidence: Evidence,
+    speaker: Speaker,
+    key: SigningKey | None,
+    figures: dict[str, dict[str, str]],
+    *,
+    example: bool = False,
 ) -> dict[str, Any]:
     """Everything that a template may show; docs/templates.md lists it. Leaves are text, true or false, or counts."""
     question = evidence.protocol.question
@@ -34,7 +39,8 @@ def build_context(
             "date": speaker.fmt.date(evidence.dated_utc),
             "id": check["note_id"],
             "synthetic": question.synthetic,
-            "mark": speaker.catalogue.gettext("Synthetic data") if question.synthetic else "",
+            "example": example,
+            "mark": _mark(question.synthetic, example, speaker),
         },
         "decision": page_one(evidence, speaker),
         "protocol": frozen(evidence, speaker),
@@ -51,3 +57,10 @@ def build_context(
         "check": check,
         "figures": figures,
     }
+
+
+def _mark(synthetic: bool, example: bool, speaker: Speaker) -> str:
+    """What stands on every page of a note that is not about real work."""
+    if example:
+        return speaker.catalogue.gettext("Synthetic example: nothing was measured")
+    return speaker.catalogue.gettext("Synthetic data") if synthetic else ""

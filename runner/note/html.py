@@ -116,6 +116,7 @@ def _fill(templates: Path, body: str, meta: Mapping[str, str], catalogue: Catalo
             subtitle=meta.get("subtitle", ""),
             id=meta.get("note-id", ""),
             mark=meta.get("note-mark", ""),
+            watermark=meta.get("note-watermark", ""),
             language=catalogue.language,
             skip=catalogue.gettext("Skip to the content"),
         )

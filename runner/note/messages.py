@@ -21,11 +21,10 @@ from runner.evidence.files import write_atomic
 from runner.note.i18n import read_catalogue
 
 _KEYWORDS: dict[str, object] = {"gettext": None, "ngettext": (1, 2), "pgettext": ((1, "c"), 2), "_": None, "N_": None}
-_HEADERS_LEFT_OUT = tuple(
-    f'"{name}'.encode()
-    for name in ("POT-Creation-Date", "PO-Revision-Date", "Report-Msgid-Bugs-To", "Last-Translator", "Language-Team",
-                 "Generated-By", "Project-Id-Version")
-) + (b"# Copyright", b"# FIRST AUTHOR", b"#, fuzzy", b"#, python-")  # fmt: skip
+_HEADERS_LEFT_OUT = (
+    b'"POT-Creation-Date', b'"PO-Revision-Date', b'"Report-Msgid-Bugs-To', b'"Last-Translator', b'"Language-Team',
+    b'"Generated-By', b'"Project-Id-Version', b"# Copyright", b"# FIRST AUTHOR", b"#, fuzzy", b"#, python-",
+)  # fmt: skip
 _OWN = Path(__file__).resolve().parent
 _TEMPLATES = _OWN.parents[1] / "templates"
 

@@ -145,8 +145,15 @@ def test_every_control_has_a_name_and_the_answer_is_announced(page: Page) -> Non
     """Screen readers: labels, live region, captions, header cells."""
     page.reload()
     tree = page.locator("main").aria_snapshot()
-    for name in ('combobox "GPU"', 'textbox "Lots"', 'combobox "Package"', 'textbox "Window in hours"',
-                 'textbox "Number of different corpora, optional"', 'checkbox "I confirm', 'region "Answer"'):
+    for name in (
+        'combobox "GPU"',
+        'textbox "Lots"',
+        'combobox "Package"',
+        'textbox "Window in hours"',
+        'textbox "Number of different corpora, optional"',
+        'checkbox "I confirm',
+        'region "Answer"',
+    ):
         assert name in tree, tree
     assert page.locator("[aria-live=polite] #headline").count() == 1
     assert page.locator("table caption").count() == page.locator("table").count() == 2
@@ -173,8 +180,9 @@ def test_it_fits_a_narrow_screen_and_is_readable(page: Page) -> None:
 
 def contrast(first: str, second: str) -> float:
     """Contrast ratio of two `#rrggbb` colours as WCAG defines it."""
+
     def luminance(colour: str) -> float:
-        parts = [int(colour[n:n + 2], 16) / 255 for n in (1, 3, 5)]
+        parts = [int(colour[n : n + 2], 16) / 255 for n in (1, 3, 5)]
         red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
         return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 

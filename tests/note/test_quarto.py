@@ -28,19 +28,23 @@ def test_sections_figures_and_tables_are_numbered_and_referenced() -> None:
     html = render(
         "# One {#sec-one}\n\nSee @fig-a, @tbl-b and @sec-two.\n\n"
         '![cap *x*](f.svg){#fig-a fig-alt="alt \\"q\\""}\n\n'
-        f"{TABLE}: caption {{#tbl-b .row-heads tbl-colwidths=\"[30,70]\"}}\n\n# Two {{#sec-two}}\n\n## Sub\n"
+        f'{TABLE}: caption {{#tbl-b .row-heads tbl-colwidths="[30,70]"}}\n\n# Two {{#sec-two}}\n\n## Sub\n'
     ).html
     assert '<a class="reference" href="#fig-a">Figure 1</a>' in html
     assert 'href="#tbl-b">Table 1</a>' in html and 'href="#sec-two">Section 2</a>' in html
     assert '<h2 id="sec-one"><span class="section-number">1</span> One' in html
     assert '<span class="section-number">2.1</span> Sub' in html
     assert '[f.svg|alt "q"]' in html and "cap <em>x</em>" in html
-    assert '<col style="width:30%">' in html and '<th scope="row">1</th>' in html and '<td class="number">2</td>' in html
+    assert (
+        '<col style="width:30%">' in html and '<th scope="row">1</th>' in html and '<td class="number">2</td>' in html
+    )
     assert '<span class="label">Table 1</span> caption' in html
 
 
 def test_callouts_and_nested_blocks() -> None:
-    html = render('::: {.outer}\n\n::: {.callout-warning title="Mind < this"}\nText\n:::\n\n::: inner\nx\n:::\n:::\n').html
+    html = render(
+        '::: {.outer}\n\n::: {.callout-warning title="Mind < this"}\nText\n:::\n\n::: inner\nx\n:::\n:::\n'
+    ).html
     assert '<p class="callout-title">Mind &lt; this</p>' in html
     assert html.count("<div") == html.count("</div>") == 4
 
@@ -67,7 +71,7 @@ def test_callouts_and_nested_blocks() -> None:
         ("*not closed", "not closed"),
         ("![cap](f.svg){#fig-a}", "fig-alt"),
         ('![cap](f.svg){#fig-a fig-alt="x" onclick="y"}', "attribute"),
-        ("text ![cap](f.svg){#fig-a fig-alt=\"x\"} text", "alone"),
+        ('text ![cap](f.svg){#fig-a fig-alt="x"} text', "alone"),
         ("[x](javascript:alert)", "part of no link"),
         ("[x](file:///etc/passwd)", "part of no link"),
         ("H~2~O", "subscript"),

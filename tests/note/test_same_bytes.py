@@ -23,7 +23,7 @@ NAMES = ("decision-note.qmd", "decision-note.html", "decision-note.pdf")
 
 def build_elsewhere(root: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", BUILD, str(root)], cwd=ROOT, capture_output=True, text=True, check=True, encoding="ascii",
+        [sys.executable, "-c", BUILD, str(root)], cwd=ROOT, capture_output=True, check=True, encoding="ascii",
         env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
     )  # fmt: skip
 

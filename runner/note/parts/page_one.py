@@ -35,6 +35,7 @@ def page_one(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
         "warnings": _capped([speaker.sentence(reason) for reason in decision.warnings]),
         "own_machine": row is not None and row.own_machine,
         "glance": _glance(evidence, speaker),
+        "what_if": [speaker.sentence(reason) for reason in decision.what_if],
     }
 
 

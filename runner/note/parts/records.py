@@ -6,6 +6,7 @@ from typing import Any
 
 from runner.evidence.attempt import Attempt, Status
 from runner.evidence.manifest import Manifest
+from runner.measure.schedule import schedule
 from runner.note.evidence import Evidence
 from runner.note.parts.tables import capped, configuration_of
 from runner.note.words import NOTHING, Speaker
@@ -30,9 +31,29 @@ def failures(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
 
 
 def attempts(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
-    """The first attempts in schedule order; the whole table is attached."""
+    """The first attempts in schedule order, the whole table is attached; before any: the blank sheet (M48)."""
     shown, count = capped(evidence.counted_attempts)
-    return {"rows": [_attempt(attempt, evidence, speaker) for attempt in shown], "count": count, "shown": len(shown)}
+    return {
+        "rows": [_attempt(attempt, evidence, speaker) for attempt in shown],
+        "count": count,
+        "shown": len(shown),
+        "planned": [] if count else _planned(evidence, speaker),
+    }
+
+
+def _planned(evidence: Evidence, speaker: Speaker) -> list[dict[str, str]]:
+    lock, rule = evidence.lock, evidence.protocol.measurement
+    documents = {corpus.id: corpus.documents for corpus in lock.judgement.corpora}
+    planned, _ = capped(list(schedule(lock.variants, list(documents), rule.seeds, rule.passes_planned)))
+    return [
+        {
+            "slot": f"{item.slot.pass_index + 1}.{item.slot.position + 1}",
+            "variant": item.variant.id,
+            "corpus": item.corpus_id,
+            "documents": speaker.fmt.integer(documents[item.corpus_id]),
+        }
+        for item in planned
+    ]
 
 
 def _accepted(evidence: Evidence, attempt: Attempt) -> bool:

@@ -19,7 +19,7 @@ from runner.note.quarto.check import check_tokens, split_references, walk
 from runner.note.quarto.syntax import CALLOUTS, Attributes, make_parser, parse_attributes, refuse
 
 _TRAILING = re.compile(r"\s*\{([^{}]*)\}\s*$")
-_META = {"title", "subtitle", "lang", "date", "number-sections", "note-id", "note-mark"}
+_META = {"title", "subtitle", "lang", "date", "number-sections", "note-id", "note-mark", "note-watermark"}
 
 
 @dataclass(frozen=True)
