@@ -8,7 +8,6 @@ are formatted in English. The last part of a placeholder's name says what the va
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from decimal import Decimal
 from string import Formatter
@@ -17,6 +16,7 @@ from runner.decide.model import Reason
 from runner.units import hours_minutes_seconds, round_half_up
 
 _MOST_MONEY_PLACES = 4
+_WHOLE_SECONDS = len("09:00:00")
 
 SENTENCES: dict[str, str] = {
     # rules, quoted
@@ -288,7 +288,8 @@ def english(name: str, value: str) -> str:
         case "hours":
             return hours_minutes_seconds(Decimal(value))
         case "utc":
-            return re.sub(r"T(\d\d:\d\d):00Z$", r" \1 UTC", value).replace("T", " ").replace("Z", " UTC")
+            day, _, time = value.removesuffix("Z").partition("T")
+            return f"{day} {time.removesuffix(':00') if len(time) == _WHOLE_SECONDS else time} UTC"
         case _:
             return value
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from decimal import ROUND_FLOOR, Decimal
 from fractions import Fraction
 
@@ -24,11 +24,19 @@ def what_if(
     if best is not None and best.package is not None:
         found += _prices(rows, best)
     subjects = [chosen] if chosen is not None else list(tied)[:_MOST_SUBJECTS]
-    for row in subjects:
-        found += [*_window(row), *_deadline(row), *_quality(row), *_lots(row)]
+    found += _together([*_window(row), *_deadline(row), *_quality(row), *_lots(row)] for row in subjects)
     if chosen is not None and chosen.own_machine:
         found += _separation(balance, rows, chosen)
     return tuple(found)
+
+
+def _together(said: Iterable[Sequence[Reason]]) -> list[Reason]:
+    """Sentences that differ only in the configuration's name become one with all the names."""
+    names: dict[tuple[str, tuple[tuple[str, str], ...]], list[str]] = {}
+    for reason in (reason for sentences in said for reason in sentences):
+        rest = tuple(sorted((key, value) for key, value in reason.values.items() if key != "name"))
+        names.setdefault((reason.code, rest), []).append(reason.values["name"])
+    return [say(code, name=", ".join(same), **dict(rest)) for (code, rest), same in names.items()]
 
 
 def _cheapest(rows: Sequence[BalanceRow]) -> BalanceRow | None:
@@ -181,12 +189,17 @@ def _quality(row: BalanceRow) -> list[Reason]:
         "group": tightest.group,
         "corpus": tightest.corpus_id,
         "metric": tightest.metric,
-        "value": tightest.value,
+        "value": _short(tightest.value),
         "minimum": tightest.minimum,
     }
     if tightest.spare_documents is None:
         return [say("what-if.quality", **values)]
     return [say("what-if.quality-count", spare_count=str(tightest.spare_documents), **values)]
+
+
+def _short(value: str) -> str:
+    """The judged value without the zeros at its end."""
+    return value.rstrip("0").rstrip(".") if "." in value else value
 
 
 def _lots(row: BalanceRow) -> list[Reason]:
