@@ -67,9 +67,6 @@ measure: $(INSTALLED) ## Measure: GPU=b200 BATCHES="1 4 8" or SERIES=precision
 collect: $(INSTALLED) ## Merge the records of several rentals into this campaign: FROM="folder folder"
 	@set -f; $(RUNNER) collect $$FROM $(STATUS)
 
-collect: $(INSTALLED) ## Merge the records of another rental into this campaign: FROM=folder
-	@$(RUNNER) collect $${FROM:+"$$FROM"} $(STATUS)
-
 validate: $(INSTALLED) ## Judge every attempt against the frozen protocol
 	@$(RUNNER) validate $(STATUS)
 
@@ -83,8 +80,8 @@ $(NOTE): $(wildcard $(addprefix $(PLACE),records/attempts records/exclusions ver
 	@$(RUNNER) report $${NOTE_LANG:+--language "$$NOTE_LANG"} $(STATUS)
 FORCE:
 
-verify: $(INSTALLED) ## Check hashes, signatures and chain, and recompute the decision [FROM=archive.zip]
-	@$(RUNNER) verify $${FROM:+"$$FROM"} $(STATUS)
+verify: $(INSTALLED) ## Check hashes, signatures and chain, and decide again [FROM=archive.zip] [SIGNERS=file]
+	@$(RUNNER) verify $${SIGNERS:+--signers "$$SIGNERS"} $${FROM:+"$$FROM"} $(STATUS)
 
 archive: $(INSTALLED) ## Keep all evidence in one signed archive: RENTAL=protocol/rental.example.toml
 	@$(RUNNER) archive $${RENTAL:+--rental "$$RENTAL"} $(STATUS)

@@ -96,15 +96,21 @@ def match_decision(campaign: Campaign, rental: Rental) -> RentalMatch:
 
 
 def _expected(row: BalanceRow) -> Expected:
+    """What the chosen offer says; where nothing is rented, or by the hour, there is less to compare."""
     package, window = row.package, row.window
+    if package is None:
+        return Expected(gpu=row.gpu, lots=None, days=None, amount=None, currency=None, own_machine=row.own_machine)
+    total = parse_decimal(package.total, name="total")
+    one_period = parse_decimal(package.price_per_lot, name="price per lot") * package.lots
     return Expected(
         gpu=row.gpu,
-        lots=package.lots if package else None,
-        days=package.days if package else None,
-        amount=parse_decimal(package.total, name="total") if package else None,
-        currency=package.currency if package else None,
-        window=(parse_utc(window.starts_at_utc), parse_utc(window.ends_at_utc)) if window and package else None,
+        lots=package.lots,
+        days=package.days,
+        amount=total,
+        currency=package.currency,
+        window=None if window is None else (parse_utc(window.starts_at_utc), parse_utc(window.ends_at_utc)),
         own_machine=row.own_machine,
+        periods=int(total / one_period) if package.billing == "package" and one_period else 1,
     )
 
 

@@ -21,6 +21,7 @@ from runner.flows.archive import make_archive
 from runner.flows.verification import Verification
 from runner.flows.verify import verify
 from runner.seal.sums import make_list, parse_list
+from tests.flows.conftest import measured_campaign
 
 CASE = Path(__file__).parents[1] / "cases" / "NO-14"
 
@@ -106,23 +107,94 @@ def test_case_no_14_the_shown_file_is_the_one_that_was_signed(
     assert "  note/decision-note.pdf\n" in signed and "  note/decision-note.html\n" in signed
 
 
-def test_a_change_in_any_signed_file_is_named(campaign: Campaign) -> None:
-    """All files at once, each with another byte changed; then all of them missing."""
-    listed, nothing = bytes_only(campaign)
-    assert listed.signed is not None and nothing == []
-    whole = {relative: (campaign.root / relative).read_bytes() for relative in listed.signed.files}
+Whole = dict[str, bytes]
+LOCK = "protocol/protocol.lock.json"  # says where the model lies, so it is changed on its own
+
+
+def contents(campaign: Campaign) -> Whole:
+    """Bytes of every signed file."""
+    signed = parse_list((campaign.note / "SHA256SUMS").read_bytes(), file="list")
+    return {relative: (campaign.root / relative).read_bytes() for relative in sorted(signed.files)}
+
+
+def findings(campaign: Campaign) -> list[str]:
+    """What the comparison with the signed list names; the list itself is not touched here."""
+    signed = parse_list((campaign.note / "SHA256SUMS").read_bytes(), file="list")
+    return list(integrity.check_files(campaign, signed).details)
+
+
+def differs(names: list[str]) -> list[str]:
+    return [f"{name}: sha256 differs from the signed list" for name in names]
+
+
+def test_thousands_of_changed_bytes_are_each_named(campaign: Campaign) -> None:
+    """Every signed file in every round, each with another bit flipped: none may be missed, none too many."""
+    whole = contents(campaign)
+    names = [name for name in whole if name != LOCK]
     rng = random.Random(1)
-    for _ in range(5):
-        for relative, data in whole.items():
-            changed = bytearray(data)
-            changed[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
-            if relative != "protocol/protocol.lock.json":  # it says where the model lies
-                (campaign.root / relative).write_bytes(bytes(changed))
-        expected = [f"{name}: sha256 differs from the signed list" for name in sorted(whole)]
-        assert bytes_only(campaign)[1] == [line for line in expected if "lock.json:" not in line]
-    for relative in whole:
-        (campaign.root / relative).unlink()
-    assert bytes_only(campaign)[1][: len(whole)] == [f"{name}: missing" for name in sorted(whole)]
+    flips = 0
+    while flips < 2_000:
+        for name in names:
+            changed = bytearray(whole[name])
+            changed[rng.randrange(len(changed))] ^= 1 << rng.randrange(8)
+            (campaign.root / name).write_bytes(bytes(changed))
+        assert findings(campaign) == differs(names)
+        flips += len(names)
+
+
+def test_cut_lengthened_and_swapped_files_are_each_named(campaign: Campaign) -> None:
+    whole = contents(campaign)
+    names = [name for name in whole if name != LOCK]
+    for change in (lambda data: data[:-1], lambda data: data + b"\n", lambda data: b""):
+        for name in names:
+            (campaign.root / name).write_bytes(change(whole[name]))
+        assert findings(campaign) == differs(names)
+    following = dict(zip(names, [*names[1:], names[0]], strict=True))
+    for name in names:
+        (campaign.root / name).write_bytes(whole[following[name]])
+    same = [name for name in names if whole[name] == whole[following[name]]]
+    assert findings(campaign) == differs([name for name in names if name not in same])
+
+
+def test_missing_added_and_renamed_files_are_each_named(campaign: Campaign) -> None:
+    whole = contents(campaign)
+    folders = sorted({str(Path(name).parent) for name in whole} - {"."})
+    for folder in folders:
+        (campaign.root / folder / "added.txt").write_bytes(b"")
+    assert findings(campaign) == [f"{folder}/added.txt: not covered by the signature" for folder in folders]
+    for folder in folders:
+        (campaign.root / folder / "added.txt").unlink()
+
+    renamed = campaign.attempts / "a000-renamed.json"
+    (campaign.attempts / "a000.json").rename(renamed)
+    assert findings(campaign) == [
+        "records/attempts/a000.json: missing",
+        "records/attempts/a000-renamed.json: not covered by the signature",
+    ]
+    renamed.rename(campaign.attempts / "a000.json")
+
+    for name in whole:
+        (campaign.root / name).unlink()
+    assert findings(campaign)[: len(whole)] == [f"{name}: missing" for name in sorted(whole)]
+
+
+def test_a_link_in_place_of_a_signed_file_is_named(campaign: Campaign, tmp_path: Path) -> None:
+    """Even when it leads to the right bytes: they could be others at the next look."""
+    path = campaign.note / "note.txt"
+    path.rename(tmp_path / "elsewhere.txt")
+    path.symlink_to(tmp_path / "elsewhere.txt")
+    assert "note/note.txt: missing" in findings(campaign)
+
+
+def test_files_of_another_campaign_are_each_named(campaign: Campaign, tmp_path: Path) -> None:
+    """The same protocol frozen and measured again: whatever is taken from there is found."""
+    other = measured_campaign(tmp_path / "other").root
+    mine = contents(campaign)
+    taken = [name for name in mine if (other / name).is_file() and (other / name).read_bytes() != mine[name]]
+    assert {"records/attempts/a000.json", "verdicts/a000.json", LOCK, LOCK + ".sig"} <= set(taken)
+    for name in taken:
+        shutil.copyfile(other / name, campaign.root / name)
+    assert findings(campaign) == differs(taken)
 
 
 def test_every_changed_byte_of_list_and_signature_is_found(campaign: Campaign) -> None:

@@ -1,0 +1,99 @@
+"""docs/checking.md: its commands run as they stand there, on a real note and on spoilt ones."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from runner.evidence.campaign import Campaign
+from runner.evidence.signing import signing_key
+from runner.flows.archive import make_archive
+
+DOCUMENT = (Path(__file__).parents[2] / "docs" / "checking.md").read_text(encoding="utf-8")
+NEEDS_POPPLER = pytest.mark.skipif(shutil.which("pdfsig") is None, reason="needs pdfsig (package poppler-utils)")
+
+
+def commands(section: str) -> list[str]:
+    """Shell lines of a section (its number), in order."""
+    body = re.split(r"^## ", DOCUMENT, flags=re.MULTILINE)
+    (text,) = [part for part in body if part.startswith(section)]
+    return [line for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL) for line in block.splitlines()]
+
+
+def tell(command: str, folder: Path, signers: Path) -> tuple[int, str]:
+    line = command.replace("SIGNERS", str(signers)).replace("NAME", "seller@example.org")
+    done = subprocess.run(
+        line,
+        shell=True,
+        cwd=folder,
+        env={"PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.fixture
+def signers(campaign: Campaign, tmp_path: Path) -> Path:
+    path = tmp_path / "signers"
+    path.write_text(f"seller@example.org {signing_key(campaign, {}).public_key}\n", encoding="utf-8")
+    return path
+
+
+@NEEDS_POPPLER
+def test_the_commands_for_a_folder_accept_a_good_note(campaign: Campaign, signers: Path) -> None:
+    assert len(commands("1. ")) == 5
+    for command in commands("1. "):
+        status, text = tell(command, campaign.root, signers)
+        assert status == 0, (command, text)
+        if command.startswith("ssh-keygen"):
+            assert text.startswith("Good ")
+        if command.startswith("pdfsig"):
+            assert "Signature is Valid" in text and "Total document signed" in text
+
+
+@NEEDS_POPPLER
+def test_the_commands_for_a_folder_refuse_a_spoilt_note(campaign: Campaign, signers: Path) -> None:
+    for path in (campaign.note / "decision-note.pdf", campaign.lock):
+        data = bytearray(path.read_bytes())
+        data[len(data) // 2] ^= 1
+        path.write_bytes(bytes(data))
+    signed_list = campaign.note / "SHA256SUMS"
+    signed_list.write_bytes(signed_list.read_bytes().replace(b"# note: ", b"# note: x"))
+    for command in commands("1. "):
+        status, text = tell(command, campaign.root, signers)
+        assert status != 0 or "Signature is Valid" not in text, (command, text)
+
+
+def test_the_commands_for_an_archive(campaign: Campaign, signers: Path, tmp_path: Path) -> None:
+    archive = make_archive(campaign, campaign.root / "rental.toml", {}).path
+    shutil.unpack_archive(archive, tmp_path / "out")
+    (folder,) = (tmp_path / "out").iterdir()
+    for command in commands("2. "):
+        assert tell(command, folder, signers)[0] == 0, command
+    (folder / "data" / "rental.toml").write_bytes(b"other\n")
+    (folder / "bag-info.txt").write_bytes(b"Purpose: other\n")
+    (folder / "tagmanifest-sha256.txt").write_bytes(b"\n")
+    for command in commands("2. "):
+        assert tell(command, folder, signers)[0] != 0, command
+
+
+@NEEDS_POPPLER
+def test_the_commands_for_a_pdf_alone(campaign: Campaign, signers: Path) -> None:
+    for command in commands("3. "):
+        status, text = tell(command, campaign.note, signers)
+        assert status == 0, command
+        assert "Total document signed" in text or "records~attempts~a000.json" in text
+
+
+def test_a_stranger_in_the_signers_file_is_refused(campaign: Campaign, tmp_path: Path) -> None:
+    stranger = tmp_path / "stranger"
+    stranger.write_text(f"seller@example.org {signing_key(Campaign(tmp_path / 's'), {}).public_key}\n", "utf-8")
+    (command,) = [line for line in commands("1. ") if "-Y verify" in line]
+    assert tell(command, campaign.root, stranger)[0] != 0
