@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from runner.decide.model import Balance, BalanceRow, Decision
@@ -34,7 +35,7 @@ class Evidence:
     balance: Balance
     decision: Decision
 
-    @property
+    @cached_property
     def counted_attempts(self) -> tuple[Attempt, ...]:
         """Attempts under this lock, by hardware, each in schedule order; the others are only listed."""
         mine = [attempt for attempt in self.attempts if attempt.lock_sha256 == self.lock.lock_sha256]
@@ -48,9 +49,14 @@ class Evidence:
             )
         )  # fmt: skip
 
-    @property
+    @cached_property
     def measured_rows(self) -> tuple[BalanceRow, ...]:
         return tuple(row for row in self.balance.rows if row.measured)
+
+    @cached_property
+    def left_out(self) -> frozenset[str]:
+        """Ids of attempts that no figure uses."""
+        return frozenset(item.attempt_id for item in self.balance.left_out)
 
     @property
     def chosen_row(self) -> BalanceRow | None:

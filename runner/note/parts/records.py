@@ -17,11 +17,10 @@ _NOT_FAILURES = frozenset({Status.UNAVAILABLE, Status.UNSUPPORTED, Status.INTERR
 
 def failures(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
     """Every attempt under this lock that gave no accepted pass, with what happened."""
-    left_out = {item.attempt_id for item in evidence.balance.left_out}
     missed = [attempt for attempt in evidence.counted_attempts if not _accepted(evidence, attempt)]
     shown, count = capped(missed)
     return {
-        "rows": [_failure(attempt, evidence, speaker, left_out) for attempt in shown],
+        "rows": [_failure(attempt, evidence, speaker) for attempt in shown],
         "count": count,
         "shown": len(shown),
         "left_out": [
@@ -58,9 +57,7 @@ def _planned(evidence: Evidence, speaker: Speaker) -> list[dict[str, str]]:
 
 def _accepted(evidence: Evidence, attempt: Attempt) -> bool:
     verdict = evidence.verdicts.get(attempt.attempt_id)
-    return verdict is not None and verdict.accepted and attempt.attempt_id not in {
-        item.attempt_id for item in evidence.balance.left_out
-    }
+    return verdict is not None and verdict.accepted and attempt.attempt_id not in evidence.left_out
 
 
 def _done(attempt: Attempt, speaker: Speaker) -> str:
@@ -68,7 +65,7 @@ def _done(attempt: Attempt, speaker: Speaker) -> str:
     return f"{done} / {speaker.fmt.integer(attempt.expected_documents)}"
 
 
-def _failure(attempt: Attempt, evidence: Evidence, speaker: Speaker, left_out: set[str]) -> dict[str, str]:
+def _failure(attempt: Attempt, evidence: Evidence, speaker: Speaker) -> dict[str, str]:
     t = speaker.catalogue
     verdict = evidence.verdicts.get(attempt.attempt_id)
     parts = []
@@ -77,7 +74,7 @@ def _failure(attempt: Attempt, evidence: Evidence, speaker: Speaker, left_out: s
     if attempt.status is Status.COMPLETED and verdict is not None:
         parts += verdict.reasons
     parts += attempt.notes
-    if attempt.attempt_id in left_out:
+    if attempt.attempt_id in evidence.left_out:
         counts = t.gettext("excluded")
     else:
         counts = t.gettext("not counted") if attempt.status in _NOT_FAILURES else t.gettext("failure")

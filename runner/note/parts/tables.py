@@ -29,11 +29,8 @@ def key(attempt: Attempt) -> tuple[str, str]:
 
 def attempts_of(evidence: Evidence, row: BalanceRow) -> list[Attempt]:
     """Attempts of one configuration, in schedule order."""
-    return [
-        attempt
-        for attempt in evidence.counted_attempts
-        if key(attempt) == (row.gpu, row.variant_id) and configuration_of(evidence, attempt) == row.configuration_id
-    ]
+    mine = [attempt for attempt in evidence.counted_attempts if key(attempt) == (row.gpu, row.variant_id)]
+    return [attempt for attempt in mine if configuration_of(evidence, attempt) == row.configuration_id]
 
 
 def capped(items: Sequence[T], most: int = MOST_ROWS) -> tuple[list[T], int]:
