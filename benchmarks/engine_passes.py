@@ -98,7 +98,8 @@ class Contest:
             attempt_id="bench", corpus=CorpusSource(str(self.corpus), "id", "text", 0),
             model=ModelSource(str(self.folder), False, False, None, MAX_LENGTH, self.labels, None),
             settings=settings.as_json(), seed=0, device="cpu", warm_up_inputs="none", warm_up_passes=0,
-            sample_interval_seconds=0.05, timed=True, journal="", results="", result="", predictions="",
+            sample_interval_seconds=0.05, timed=True, matrix_rate=False, journal="", results="", result="",
+            predictions="",
             spawned_mono_ns=0, parent_pid=0,
         )  # fmt: skip
         kit = TorchKit()

@@ -196,6 +196,7 @@ class Trial:
             warm_up_passes=0,
             sample_interval_seconds=0.05,
             timed=False,
+            matrix_rate=False,
             journal=f"{name}.jsonl",
             results=f"{name}.results",
             result=f"{name}.result",

@@ -119,6 +119,7 @@ def _baseline(
         warm_up_passes=0,
         sample_interval_seconds=1.0,
         timed=False,
+        matrix_rate=False,
         journal=str(work.hidden_journal.resolve()),
         results=str(work.results.resolve()),
         result=str(work.result.resolve()),

@@ -45,6 +45,7 @@ class Job:
     warm_up_passes: int
     sample_interval_seconds: float
     timed: bool
+    matrix_rate: bool
     journal: str
     results: str
     result: str

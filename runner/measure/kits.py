@@ -38,7 +38,7 @@ def kit_for(engine: str) -> Kit:
     """The kit of a declared engine; an unknown name is unsupported, never replaced."""
     if engine in ("transformers", "packed"):
         return TorchKit()
-    raise Unsupported(f"engine {engine!r} is not known: use transformers or packed")
+    raise Unsupported(f"engine {engine!r} is not known: use transformers, packed or command")
 
 
 class TorchKit:

@@ -25,12 +25,14 @@ T = TypeVar("T")
 class Work:
     """Tokens of a pass, counted by the engine while it works.
 
-    `device_seconds`: time that the device was busy with inference, from device events; None on a host.
+    `rectangles`: (texts, width in tokens) as really computed. `device_seconds`: time that the device was
+    busy with inference, from device events; None on a host.
     """
 
     lengths: list[int] = field(default_factory=list)
     computed_tokens: int = 0
     largest_batch: int = 0
+    rectangles: list[tuple[int, int]] = field(default_factory=list)
     device_seconds: float | None = None
     batches: int = 0
 

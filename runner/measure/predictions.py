@@ -32,6 +32,24 @@ def predictions_parquet(ids: Sequence[str], decoded: Decoded) -> bytes:
     return sink.getvalue()
 
 
+def write_columns(
+    path: Path, ids: Sequence[str], labels: Sequence[str], scores: Sequence[float] | None
+) -> tuple[str, str]:
+    """The same file for predictions that came as text: ids and labels exactly as given, score if there is one."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns = {"id": pa.array(ids, pa.string()), "label": pa.array(labels, pa.string())}
+    if scores is not None:
+        columns["score"] = pa.array(scores, pa.float64())
+    sink = io.BytesIO()
+    pq.write_table(pa.table(columns), sink, compression="zstd")
+    data = sink.getvalue()
+    write_atomic(path, data)
+    shown = [repr(score) for score in scores] if scores is not None else [""] * len(ids)
+    return sha256_bytes(data), records_sha256(zip(ids, labels, shown, strict=True))
+
+
 def write_predictions(path: Path, ids: Sequence[str], decoded: Decoded) -> tuple[str, str]:
     """Write atomically; SHA-256 of the bytes and of the records (id, label, score as shown)."""
     if len(ids) != len(decoded.codes):

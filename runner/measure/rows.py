@@ -42,8 +42,8 @@ class WorkFiles:
         self.timeline = campaign.memory / f"{attempt_id}.json"
 
     def remove_temporary(self) -> None:
-        for path in (self.hidden_journal, self.results, self.result, self.result.with_suffix(".job"),
-                     self.result.with_suffix(".stderr")):
+        suffixes = (".job", ".stderr", ".csv")
+        for path in (self.hidden_journal, self.results, self.result, *map(self.result.with_suffix, suffixes)):
             path.unlink(missing_ok=True)
 
 
@@ -180,9 +180,9 @@ def _predictions(
     result: Mapping[str, Any], status: Status, files: WorkFiles, ids: tuple[str, ...], table: LabelTable
 ) -> dict[str, Any]:
     """Whole predictions of a completed pass, or the finished ones of another as partial."""
-    if status is Status.COMPLETED:
+    if "predictions" in result:
         reference = FileReference(path=files.campaign.relative(files.predictions), **result["predictions"])
-        return {"predictions": reference, "predictions_partial": False}
+        return {"predictions": reference, "predictions_partial": status is not Status.COMPLETED}
     files.predictions.unlink(missing_ok=True)
     positions, outputs = read_results(files.results)
     if not positions:

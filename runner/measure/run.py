@@ -27,7 +27,7 @@ from runner.measure.job import CorpusSource, Job, ModelSource
 from runner.measure.rows import WorkFiles, final_row, lost_row
 from runner.measure.schedule import Planned, missing, schedule
 from runner.measure.supervisor import WORKER, ChildEnd, StopRequest, run_worker
-from runner.measure.telemetry import HostSnapshot, host_conditions, with_cards
+from runner.measure.telemetry import HostSnapshot, host_conditions, with_cards, with_efficiency
 from runner.protocol.freeze import append_variants, load_lock
 from runner.protocol.labels import LabelTable, table_of
 from runner.protocol.modelfiles import check_model
@@ -293,6 +293,7 @@ class Measurement:
         )
         conditions = host_conditions(before, HostSnapshot.read(), end.cpu_seconds, end.elapsed_seconds)
         conditions = with_cards(conditions, end.result or {}, on_card=device != "cpu")
+        conditions = with_efficiency(conditions, end.result or {}, self._rate(started))
         row = final_row(started, end, files, self._ids[item.corpus_id], self._table)
         return row.model_copy(
             update={
@@ -321,6 +322,7 @@ class Measurement:
                 parse_decimal(rule.measurement.sample_interval_seconds, name="sample_interval_seconds")
             ),
             timed=True,
+            matrix_rate=started.slot.pass_index == 0,
             journal=str(files.journal.resolve()),
             results=str(files.results.resolve()),
             result=str(files.result.resolve()),
@@ -328,6 +330,17 @@ class Measurement:
             spawned_mono_ns=time.monotonic_ns(),
             parent_pid=os.getpid(),
         )
+
+    def _rate(self, started: Attempt) -> float | None:
+        """Matrix rate of the same device, precision and threads, measured in an earlier attempt of the campaign."""
+        wanted = started.requested
+        for row in self._store.scan().attempts:
+            rate = row.telemetry.get("matrix_flops_rate")
+            same = (row.requested.precision, row.requested.threads) == (wanted.precision, wanted.threads)
+            here = (row.chain.machine_id, row.gpu_declared) == (started.chain.machine_id, started.gpu_declared)
+            if isinstance(rate, float) and same and here:
+                return rate
+        return None
 
     def _manifest(self, end: ChildEnd, environment: dict[str, str]) -> str | None:
         """Write the manifest once per distinct content; None when the worker could not tell."""

@@ -56,6 +56,26 @@ def with_cards(host: Conditions, result: Mapping[str, Any], *, on_card: bool) ->
     return Conditions(values | cards["values"], host.reasons | cards["reasons"], cards["shared"], reason)
 
 
+def with_efficiency(found: Conditions, result: Mapping[str, Any], rate: float | None) -> Conditions:
+    """Model FLOPs utilisation: operations of the real tokens over the matrix rate of the same device."""
+    efficiency = dict(result.get("efficiency") or {})
+    if not efficiency:
+        return found
+    reasons = dict(found.reasons)
+    why = efficiency.pop("flops_reason", None)
+    rate = efficiency.get("matrix_flops_rate") or rate
+    if efficiency["matrix_flops_rate"] is None:
+        reasons["matrix_flops_rate"] = "measured in the first pass only"
+    for name, flops in (("real", efficiency["flops_real"]), ("executed", efficiency["flops_executed"])):
+        share = None if not rate or flops is None else flops / result["pass_seconds"] / rate
+        efficiency[f"utilisation_{name}"] = None if share is None else round(share, 4)
+        if flops is None:
+            reasons[f"flops_{name}"] = reasons[f"utilisation_{name}"] = str(why)
+        elif share is None:
+            reasons[f"utilisation_{name}"] = "no matrix rate was measured for this precision and number of threads"
+    return replace(found, values=found.values | efficiency, reasons=reasons)
+
+
 def host_conditions(before: HostSnapshot, after: HostSnapshot, own_cpu_seconds: float, elapsed: float) -> Conditions:
     """`own_cpu_seconds` is the processor time of the worker; the rest of the busy time is others'."""
     values: dict[str, float | None] = {"other_cpu_cores": None, "steal_cpu_cores": None, "load_1_minute": None}

@@ -94,6 +94,12 @@ class Worker:
 
     def _measure(self) -> dict[str, Any]:
         job = self._job
+        if job.settings["engine"] == "command":
+            from runner.measure.command_worker import run_command
+
+            outcome = run_command(job, self._phase, self._facts, self._notes)
+            self._phases["pass"] = outcome["pass_seconds"]
+            return outcome
         kit = self._kit or kit_for(job.settings["engine"])
         with self._phase("imports"):
             kit.imports()
@@ -158,6 +164,7 @@ class Worker:
         with self._phase("evaluation"):
             cut_documents, cut = engine.cut_tokens(_read(self._job).texts, done.work.lengths)
             recompilations, reason = engine.recompilations()
+            efficiency = engine.efficiency(done.work, matrix_rate=self._job.matrix_rate)
         with self._phase("writing"):
             bytes_sha, rows_sha = write_predictions(Path(self._job.predictions), done.ids, done.predictions)
         effective = self._facts["effective"]
@@ -177,6 +184,7 @@ class Worker:
                 "cut_tokens": cut,
             },
             "device_seconds": done.work.device_seconds,
+            "efficiency": efficiency,
             "recompilations": recompilations,
             "recompilations_reason": reason,
             "predictions": {"sha256": bytes_sha, "records_sha256": rows_sha, "rows": len(done.ids)},

@@ -48,7 +48,8 @@ def light_campaign(
         for batch in batches
     )
     protocol = head + variants
-    protocol += f"[measurement]\npasses_planned = {passes}\npasses_most = 1000\nmin_accepted = 2\ntimeout_seconds = {timeout}\n"
+    protocol += f"[measurement]\npasses_planned = {passes}\npasses_most = 1000\n"
+    protocol += f"min_accepted = 2\ntimeout_seconds = {timeout}\n"
     rows = [(f"d{number:03d}", f"text number {number}", "pos" if number % 2 else "neg",
              "short" if number < documents // 2 else "long") for number in range(documents)]
     campaign = make_campaign(root, rows=rows, protocol=protocol)

@@ -85,6 +85,9 @@ class LightEngine:
     def recompilations(self) -> tuple[int | None, str | None]:
         return 0, None
 
+    def efficiency(self, work: Work, *, matrix_rate: bool) -> dict[str, float | str | None]:
+        return {}
+
     def cut_tokens(self, texts: Sequence[str], lengths: Sequence[int]) -> tuple[int, int]:
         return 0, 0
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from runner.measure.passes import Engine
+from runner.measure.passes import Engine, Work
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,9 @@ class LoadedEngine(Engine, Protocol):
 
     def recompilations(self) -> tuple[int | None, str | None]:
         """Compilations since the warm-up ended (shapes in words), or None with the reason."""
+
+    def efficiency(self, work: Work, *, matrix_rate: bool) -> dict[str, float | str | None]:
+        """Operations of the pass, and the device's matrix rate if wanted; None with `..._reason` where unknown."""
 
     def cut_tokens(self, texts: Sequence[str], lengths: Sequence[int]) -> tuple[int, int]:
         """Documents that were cut and tokens cut away, counted after the pass."""

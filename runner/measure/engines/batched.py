@@ -20,14 +20,20 @@ from runner.measure.engines.loading import (
     effective_quantization,
 )
 from runner.measure.engines.tokenizing import CHUNK_DOCUMENTS, Tokens
+from runner.measure.flops import EncoderShape, executed_flops, real_flops
+from runner.measure.flops import matrix_rate as measured_rate
 from runner.measure.job import Job, Unsupported
 from runner.measure.passes import Ledger, Work
 
 
 class Forward(Protocol):
-    """How one batch is computed. `effective` are settings that only this engine knows."""
+    """How one batch is computed. `effective` are settings that only this engine knows.
+
+    `first_token_only`: of the last layer only the classifier's token is computed.
+    """
 
     effective: dict[str, Any]
+    first_token_only: bool
 
     def inputs(self, tokens: Tokens, work: Work) -> Any:
         """Tensors of one batch on the device; counts the tokens that will be computed."""
@@ -56,6 +62,7 @@ class BatchedEngine:
         self._on_cpu = job.device == "cpu"
         self._tokenising = loaded.tokenising
         self._forward = forward
+        self._model = loaded.model
         self._batch_size: int = job.settings["batch_size"]
         plan_batches([1], 1, job.settings["grouping"])  # an unknown grouping is refused before any work
         self.loaded = Loaded(self._effective(loaded.model), *self._facts(loaded), notes=loaded.notes)
@@ -136,6 +143,22 @@ class BatchedEngine:
         count = self._forward.recompilations()
         shapes = ", ".join(self._forward.recompiled_shapes)
         return count, f"not clean: {count} compilation(s) in the timed part, shape {shapes}" if count else None
+
+    def efficiency(self, work: Work, *, matrix_rate: bool) -> dict[str, float | str | None]:
+        shape = EncoderShape.of(self._model.config)
+        found: dict[str, float | str | None] = {"flops_real": None, "flops_executed": None, "matrix_flops_rate": None}
+        if shape is None:
+            found["flops_reason"] = f"operations of a {self._model.config.model_type} are not known here"
+        else:
+            found["flops_real"] = real_flops(shape, work.lengths)
+            found["flops_executed"] = executed_flops(
+                shape, work.rectangles, first_token_only=self._forward.first_token_only
+            )
+        if matrix_rate:
+            dtype = next((p.dtype for p in self._model.parameters() if p.is_floating_point()), self._torch.float32)
+            with self._torch.inference_mode():
+                found["matrix_flops_rate"] = measured_rate(self._torch, "cpu" if self._on_cpu else "cuda", dtype)
+        return found
 
     def cut_tokens(self, texts: Sequence[str], lengths: Sequence[int]) -> tuple[int, int]:
         return self._tokenising.cut_tokens(texts, lengths)

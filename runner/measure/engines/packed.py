@@ -69,6 +69,7 @@ class PackedForward:
         _compare(self, loaded.model, settings["precision"])
         self._module = quantized(self._module, settings["quantization"], device, torch)
         self.effective: dict[str, Any] = {"engine": "packed", "padding": "none"}
+        self.first_token_only = True
 
     def described(self, loaded: LoadedModel) -> LoadedModel:
         """The same model, with the rebuilt module in place of the original."""
@@ -80,6 +81,7 @@ class PackedForward:
             raise Unsupported("engine packed knows texts of one segment only")
         lengths = [len(ids) for ids in tokens.ids]
         work.computed_tokens += sum(lengths)
+        work.rectangles.extend((1, length) for length in lengths)
         return self.pack(tokens.ids, lengths)
 
     def pack(self, rows: Sequence[Sequence[int]], lengths: Sequence[int]) -> Pack:

@@ -39,12 +39,14 @@ class PaddedForward:
         self._padding: str = job.settings["padding"]
         padded_width(1, self._padding, 1)  # an unknown padding is refused before any work
         self.effective: dict[str, Any] = {"engine": "transformers"}
+        self.first_token_only = False
 
     def inputs(self, tokens: Tokens, work: Work) -> dict[str, Any]:
         rows = tokens.ids
         longest, shortest = max(map(len, rows)), min(map(len, rows))
         width = padded_width(longest, self._padding, self._tokenising.max_length)
         work.computed_tokens += width * len(rows)
+        work.rectangles.append((len(rows), width))
         if shortest == width:
             arrays = {"input_ids": np.array(rows, dtype=np.int64)}
             if tokens.type_ids is not None:

@@ -1,0 +1,93 @@
+"""Engine `command`: the user's own program under the same boundaries and id rules (M16, M19, M23, M28)."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from runner.evidence.attempt import Attempt, Status
+from runner.evidence.campaign import Campaign
+from runner.evidence.store import read_attempts
+from runner.measure.run import Request, measure
+from runner.protocol.freeze import freeze
+from tests.measure.light import Quiet
+from tests.support.small_campaign import PROTOCOL, make_campaign
+
+PROGRAM = """
+import csv, json, os, sys, time
+settings = json.loads(os.environ["RUNNER_SETTINGS"])
+own = {key: value for key, value in settings.items() if key not in ("engine", "extra")} | {"threads": 1}
+{before}
+print(json.dumps({"ready": True, "effective": own}), flush=True)
+assert sys.stdin.readline() == "go\\n"
+rows = list(csv.DictReader(open(os.environ["RUNNER_CORPUS"], encoding="utf-8", newline="")))
+found = [(row["id"], "pos" if number % 2 else "neg", 0.75) for number, row in enumerate(rows)]
+time.sleep(0.2)
+{after}
+with open(os.environ["RUNNER_PREDICTIONS"], "w", encoding="utf-8", newline="") as stream:
+    csv.writer(stream).writerows([("id", "label", "score"), *found])
+print("done", flush=True)
+"""
+
+
+def attempt_with(tmp_path: Path, before: str = "", after: str = "") -> tuple[Campaign, Attempt]:
+    program = tmp_path / "mine.py"
+    program.write_text(PROGRAM.replace("{before}", before).replace("{after}", after), encoding="utf-8")
+    head, _, _ = PROTOCOL.partition("[[series]]")
+    command = json.dumps(f"{sys.executable} {program}")
+    protocol = head + (
+        f'[[variant]]\nid = "mine"\n[variant.settings]\nengine = "command"\nextra = {{ command = {command} }}\n'
+    )
+    campaign = make_campaign(tmp_path / "campaign", protocol=protocol)
+    campaign.tariffs.write_text("gpu,device_pattern\n", encoding="utf-8")
+    freeze(campaign)
+    measure(campaign, Request(gpu="cpu", passes=1), Quiet())
+    (row,) = read_attempts(campaign)
+    return campaign, row
+
+
+def test_m19_only_what_lies_between_go_and_done_is_the_pass(tmp_path: Path) -> None:
+    campaign, row = attempt_with(tmp_path, before="time.sleep(1.0)  # loading")
+    assert row.status is Status.COMPLETED, row.error
+    assert row.pass_seconds is not None and 0.2 <= row.pass_seconds < 1.0
+    assert row.effective is not None and row.requested.differences(row.effective) == ()
+    assert row.predictions is not None
+    table = pq.read_table(campaign.inside(row.predictions.path))
+    assert table.column("id").to_pylist()[:2] == ["d00", "d01"]
+    assert (table.num_rows, row.completed_documents) == (10, 10)
+    assert any(peak.bytes and "from outside" in peak.scope for peak in row.memory)
+    assert not [path for path in campaign.journals.iterdir() if path.name.startswith(".")]
+
+
+def test_m28_wrong_ids_are_kept_for_the_judge(tmp_path: Path) -> None:
+    campaign, row = attempt_with(tmp_path, after='found = [*found[:-1], ("stranger", "pos", 0.5)]')
+    assert (row.status, row.completed_documents) == (Status.FAILED, 9)
+    assert row.predictions is not None and row.predictions_partial
+    assert "stranger" in pq.read_table(campaign.inside(row.predictions.path)).column("id").to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        ("sys.exit(4)", "", "before it was ready"),
+        ("", "os.kill(os.getpid(), 9)", "before it was done"),
+        ("print('hello', flush=True)", "", "first line must be"),
+        ("", "print('done', flush=True); sys.exit()", "wrote no predictions"),
+    ],
+)
+def test_m23_a_program_that_breaks_off_leaves_its_row(tmp_path: Path, before: str, after: str, words: str) -> None:
+    _, row = attempt_with(tmp_path, before, after)
+    assert row.status is Status.FAILED
+    assert row.error is not None and words in row.error.message
+    assert row.pass_seconds is None
+
+
+def test_what_the_program_does_not_say_is_unknown_and_so_a_difference(tmp_path: Path) -> None:
+    _, row = attempt_with(tmp_path, before="own = {}")
+    assert row.status is Status.COMPLETED
+    assert row.effective is not None
+    assert "precision requested fp32, used unknown" in row.requested.differences(row.effective)

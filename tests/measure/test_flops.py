@@ -1,0 +1,60 @@
+"""Operations of the real tokens against the matrix rate: how far from what the hardware can do."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from runner.measure.flops import EncoderShape, executed_flops, real_flops
+from runner.measure.telemetry import Conditions, with_efficiency
+
+BERT_BASE = SimpleNamespace(model_type="bert", num_hidden_layers=12, hidden_size=768, intermediate_size=3072,
+                            num_labels=2)
+
+
+def test_a_layer_is_counted_as_its_matrix_products() -> None:
+    shape = EncoderShape(layers=1, width=4, inner=8, outputs=2)
+    by_hand = 10 * 2 * (4 * 4 * 4) + 10 * 2 * (2 * 4 * 8) + 2 * (2 * 10 * 10 * 4) + 2 * (4 * 4 + 4 * 2)
+    assert shape.forward(1, 10) == by_hand
+
+
+def test_torch_counts_the_same_products() -> None:
+    torch = pytest.importorskip("torch")
+    import transformers
+    from torch.utils.flop_counter import FlopCounterMode
+
+    config = transformers.BertConfig(vocab_size=50, hidden_size=32, num_hidden_layers=2, num_attention_heads=2,
+                                     intermediate_size=64, num_labels=3, attn_implementation="eager")
+    model = transformers.BertForSequenceClassification(config).eval()
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        model(input_ids=torch.ones((3, 17), dtype=torch.long))
+    shape = EncoderShape.of(config)
+    assert shape is not None and counter.get_total_flops() == shape.forward(3, 17)
+
+
+def test_padding_costs_and_skipping_saves() -> None:
+    shape = EncoderShape.of(BERT_BASE)
+    assert shape is not None
+    real = real_flops(shape, [10, 100])
+    assert executed_flops(shape, [(2, 100)], first_token_only=False) > real
+    assert executed_flops(shape, [(1, 10), (1, 100)], first_token_only=False) == real
+    assert executed_flops(shape, [(1, 10), (1, 100)], first_token_only=True) < real
+
+
+def test_unknown_families_are_null_with_a_reason() -> None:
+    assert EncoderShape.of(SimpleNamespace(model_type="gpt2")) is None
+    blank = Conditions({}, {}, None, None)
+    found = with_efficiency(blank, {"efficiency": {"flops_real": None, "flops_executed": None, "flops_reason": "gpt2",
+                                                   "matrix_flops_rate": 1e9}, "pass_seconds": 1.0}, None)
+    assert found.values["utilisation_real"] is None
+    assert found.reasons["utilisation_real"] == "gpt2"
+
+
+def test_the_rate_of_an_earlier_attempt_is_used() -> None:
+    blank = Conditions({}, {}, None, None)
+    counted = {"flops_real": 10.0, "flops_executed": 40.0, "matrix_flops_rate": None}
+    result = {"efficiency": counted, "pass_seconds": 2.0}
+    found = with_efficiency(blank, result, 50.0)
+    assert (found.values["utilisation_real"], found.values["utilisation_executed"]) == (0.1, 0.4)
+    assert with_efficiency(blank, result, None).values["utilisation_real"] is None
