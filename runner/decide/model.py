@@ -73,6 +73,7 @@ class PackageChoice(Record):
     gpu: str
     billing: Literal["package", "hourly"] = "package"
     days: int | None = Field(description="null for an hourly offer")
+    periods: int = Field(default=1, description="of `days` each; more than one only where the plan asks for it (M35)")
     lots: int
     cards: int
     unused_cards: Count = 0

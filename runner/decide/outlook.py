@@ -80,15 +80,17 @@ def window_facts(window: Window) -> WindowFacts:
 def _package(answer: PackageAnswer, line: PackageLine) -> PackageChoice:
     assert line.offer is not None and line.total is not None and line.slack_seconds is not None
     slack = decimal_text(line.slack_seconds)
-    reason = (
-        say("package.covers", days_count=str(line.days), spare_hours=slack)
-        if line.days is not None
-        else say("package.hourly", hours_count=str(line.hours))
-    )
+    if line.days is None:
+        reason = say("package.hourly", hours_count=str(line.hours))
+    elif line.periods == 1:
+        reason = say("package.covers", days_count=str(line.days), spare_hours=slack)
+    else:
+        reason = say("package.periods", periods_count=str(line.periods), days_count=str(line.days), spare_hours=slack)
     return PackageChoice(
         gpu=answer.gpu,
         billing="package" if line.days is not None else "hourly",
         days=line.days,
+        periods=line.periods,
         lots=answer.lots,
         cards=answer.cards,
         unused_cards=answer.unused_cards,

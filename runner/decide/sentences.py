@@ -76,6 +76,10 @@ SENTENCES: dict[str, str] = {
     "availability.plan": "the plan rents {lots_count} lots, {needed_count} are needed",
     "own-machine.free": "own machine: a rental price does not apply",
     "package.covers": "{days_count} days cover the window with {spare_hours} h to spare",
+    "package.periods": (
+        "{periods_count} periods of {days_count} days, asked for in the plan, cover the window with {spare_hours} h to "
+        "spare"
+    ),
     "package.hourly": "hourly offer, {hours_count} started hours",
     # costs
     "per-corpus.undefined": "undefined: no accepted corpus; the committed cost still stands",
@@ -124,6 +128,10 @@ SENTENCES: dict[str, str] = {
     "chosen.cost": (
         "{name} has the smallest committed cost: {cost_money} ({gpu}, {days_count} days, lots: {lots_count}, "
         "GPUs: {cards_count})."
+    ),
+    "chosen.cost-periods": (
+        "{name} has the smallest committed cost: {cost_money} ({gpu}, {periods_count} periods of {days_count} days, "
+        "lots: {lots_count}, GPUs: {cards_count})."
     ),
     "chosen.cost-hourly": (
         "{name} has the smallest committed cost: {cost_money} ({gpu}, hourly offer, lots: {lots_count}, "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from decimal import ROUND_FLOOR, Decimal
 from fractions import Fraction
 
@@ -12,6 +12,7 @@ from runner.decide.sentences import say
 from runner.decide.summaries import decimal_text
 
 _MOST_SUBJECTS = 3
+_MOST_NAMES = 8
 _PRICE_PLACES = Decimal("0.0001")
 
 
@@ -24,19 +25,23 @@ def what_if(
     if best is not None and best.package is not None:
         found += _prices(rows, best)
     subjects = [chosen] if chosen is not None else list(tied)[:_MOST_SUBJECTS]
-    found += _together([*_window(row), *_deadline(row), *_quality(row), *_lots(row)] for row in subjects)
+    for row in subjects:
+        found += [*_window(row), *_deadline(row), *_quality(row), *_lots(row)]
     if chosen is not None and chosen.own_machine:
         found += _separation(balance, rows, chosen)
-    return tuple(found)
+    return _together(found)
 
 
-def _together(said: Iterable[Sequence[Reason]]) -> list[Reason]:
-    """Sentences that differ only in the configuration's name become one with all the names."""
+def _together(said: Sequence[Reason]) -> tuple[Reason, ...]:
+    """Sentences that differ only in the configuration's name become one with the names, at most eight of them."""
     names: dict[tuple[str, tuple[tuple[str, str], ...]], list[str]] = {}
-    for reason in (reason for sentences in said for reason in sentences):
+    for reason in said:
         rest = tuple(sorted((key, value) for key, value in reason.values.items() if key != "name"))
         names.setdefault((reason.code, rest), []).append(reason.values["name"])
-    return [say(code, name=", ".join(same), **dict(rest)) for (code, rest), same in names.items()]
+    return tuple(
+        say(code, name=", ".join(same[:_MOST_NAMES]) + (" …" if len(same) > _MOST_NAMES else ""), **dict(rest))
+        for (code, rest), same in names.items()
+    )
 
 
 def _cheapest(rows: Sequence[BalanceRow]) -> BalanceRow | None:

@@ -65,6 +65,10 @@ def _why_best(winner: Option, rivals: Sequence[Option], deliverables: Sequence[s
         }
         if package.days is None:
             return say("chosen.cost-hourly", **common)
+        if package.periods > 1:
+            return say(
+                "chosen.cost-periods", periods_count=str(package.periods), days_count=str(package.days), **common
+            )
         return say("chosen.cost", days_count=str(package.days), **common)
     own = times(winner.row, deliverables)
     others = [(found, option) for option in rivals if (found := times(option.row, deliverables)) is not None]

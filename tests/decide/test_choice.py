@@ -142,6 +142,17 @@ def test_rule_3_further_failures_count_but_do_not_block() -> None:
     assert world.row("A.b1").failures == 1
 
 
+def test_m35_further_periods_only_where_the_plan_asks_for_them() -> None:
+    world = World(prices=tariffs("A 3 300.00"))
+    world.passes("A", "b1", 80 * HOUR, 80 * HOUR, 80 * HOUR)
+    assert world.row("A.b1").first_failed == "price"
+    asked = World(prices=world.prices, extra={"extra_periods": 1})
+    asked.attempts, asked.verdicts, asked.manifests = world.attempts, world.verdicts, world.manifests
+    package = asked.row("A.b1").package
+    assert package is not None and (package.days, package.periods, package.total) == (3, 2, "600.00")
+    assert "2 periods of 3 days" in _text(asked.decision())
+
+
 # ---- ties ----------------------------------------------------------------------------------------
 
 
