@@ -14,10 +14,11 @@ from runner.evidence.model import Record
 from runner.note.format import Formatter, exact_fraction
 from runner.note.i18n import Catalogue
 from runner.note.markdown import shortened
-from runner.units import hours_minutes_seconds
+from runner.units import hours_minutes_seconds, round_half_up
 
 NOTHING = "–"
 _NOTE_MOST = 400
+_DECIMAL = re.compile(r"\d+\.\d+")
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,8 @@ class Speaker:
                 return self.fmt.instant(value)
             case "count":
                 return self.fmt.integer(value)
+            case "value" | "minimum" if _DECIMAL.fullmatch(value):
+                return self.fmt.plain(f"{round_half_up(Decimal(value), 3).normalize():f}")
             case "constraint" if value in CONSTRAINT_NAMES:
                 return self.say(CONSTRAINT_NAMES[value])
             case "offer":
