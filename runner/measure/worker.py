@@ -100,6 +100,7 @@ class Worker:
             outcome = run_command(job, self._phase, self._facts, self._notes)
             self._phases["pass"] = outcome["pass_seconds"]
             return outcome
+        _refuse_several(job)
         kit = self._kit or kit_for(job.settings["engine"])
         with self._phase("imports"):
             kit.imports()
@@ -227,6 +228,14 @@ def _host_memory_bytes() -> int | None:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError):
         return None
+
+
+def _refuse_several(job: Job) -> None:
+    """One process on one device is what these engines do; more is never pretended (M16, M26)."""
+    for name, words in (("workers", "worker processes"), ("devices", "devices in one pass")):
+        count = job.settings[name]
+        if count is not None and count > 1:
+            raise Unsupported(f"{count} {words} are not offered by engine {job.settings['engine']}")
 
 
 def _classify(error: Exception, limit: str | None) -> dict[str, Any]:

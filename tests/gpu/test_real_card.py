@@ -1,0 +1,109 @@
+"""What only a real card can show. `make test-gpu` runs these where one exists (M11, M20, M24, TI-01, ME-01)."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from runner.measure.clocks import CudaDevice, PassClock  # noqa: E402
+from runner.measure.environment import gpu_facts  # noqa: E402
+from runner.measure.memory import CudaCounters  # noqa: E402
+from runner.measure.nvml import CardConditions, Nvml, load_nvml  # noqa: E402
+from runner.measure.probe import find_devices  # noqa: E402
+from tests.measure.test_engines import corpus, differences, job_for, rows, work  # noqa: E402, F401
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="no card"),
+]
+
+
+def on_card(corpus: Path, **settings: Any) -> Any:  # noqa: F811
+    from dataclasses import replace
+
+    return replace(job_for(corpus, **settings), device="cuda")
+
+
+def test_ti01_the_clock_waits_for_the_card() -> None:
+    device = CudaDevice(torch.cuda, (0,))
+    matrix = torch.ones((8192, 8192), device="cuda")
+    matrix @ matrix
+    begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    clock = PassClock(device)
+    begin.record()
+    launched = time.monotonic_ns()
+    for _ in range(20):
+        matrix = (matrix @ matrix) * 1e-9
+    end.record()
+    launch_seconds = (time.monotonic_ns() - launched) / 1e9
+    seconds = clock.stop()
+    span = begin.elapsed_time(end) / 1000
+    assert seconds >= span > 0
+    assert seconds > launch_seconds, "handing the work over returns before it is done"
+
+
+def test_me01_peaks_belong_to_their_pass() -> None:
+    counters = CudaCounters(torch.cuda, (0,))
+    resident = torch.ones(1 << 20, device="cuda")
+    counters.reset()
+    large = torch.ones(64 << 20, device="cuda")
+    first = counters.peaks()["allocated:0"]
+    del large
+    counters.reset()
+    second = counters.peaks()["allocated:0"]
+    assert first - second >= 250 << 20
+    assert second >= resident.numel() * 4
+    assert counters.peaks()["reserved:0"] >= second
+
+
+def test_me04_the_driver_and_torch_mean_the_same_card() -> None:
+    module, reason = load_nvml()
+    if module is None:
+        pytest.skip(reason or "no NVIDIA driver")
+    uuid = str(torch.cuda.get_device_properties(0).uuid)
+    nvml = Nvml(module, [uuid])
+    assert nvml.indices[0] is not None
+    conditions = CardConditions(nvml, os.getpid())
+    block = torch.ones(256 << 18, device="cuda")
+    conditions.sample()
+    conditions.sample()
+    values, _, _ = conditions.summary()
+    assert values["card0.used_bytes_most"] and int(values["card0.used_bytes_most"]) >= block.numel() * 4
+
+
+def test_m11_the_probe_names_the_card() -> None:
+    found = find_devices()
+    assert found.names[0] == gpu_facts(torch, 0)["name"]
+    assert len(found.uuid_sha256) == len(found.names)
+
+
+@pytest.mark.parametrize("settings", [{"batch_size": 8}, {"batch_size": 8, "grouping": "length-sorted"}])
+def test_the_default_engine_gives_the_same_labels_on_the_card(corpus: Path, settings: dict[str, Any]) -> None:  # noqa: F811
+    here = job_for(corpus, **settings)
+    assert work(here)["status"] == "completed"
+    wanted = rows(here)
+    job = on_card(corpus, **settings)
+    result = work(job)
+    assert result["status"] == "completed", result["error"]
+    assert differences(job, result) == ()
+    assert rows(job) == wanted
+    assert 0 < result["device_seconds"] <= result["pass_seconds"]
+    counters = {peak["counter"] for peak in result["facts"]["memory"]}
+    assert {"torch.cuda.max_memory_allocated", "torch.cuda.max_memory_reserved"} <= counters
+
+
+def test_out_of_memory_on_the_card_is_named_so(corpus: Path) -> None:  # noqa: F811
+    share = torch.cuda.mem_get_info()[1]
+    torch.cuda.set_per_process_memory_fraction(min(1.0, (torch.cuda.memory_reserved() + (8 << 20)) / share))
+    try:
+        result = work(on_card(corpus, batch_size=10, padding="max-length"))
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0)
+    assert result["status"] == "out_of_memory", result["error"]
+    assert result["error"]["evidence"] == "torch raised OutOfMemoryError"
