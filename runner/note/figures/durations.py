@@ -95,7 +95,7 @@ def _words(axes: Axes, pen: Pen, place: int, summary: Summary) -> None:
             color=QUIET,
         )
     if summary.failures:
-        mark = f"× {pen.t.ngettext('%(count)s failure', '%(count)s failures', summary.failures)}"
+        mark = f"× {pen.t.gettext('Failures')}: {summary.failures}"
         axes.annotate(
             mark,
             (1, 0.5),
