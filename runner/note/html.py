@@ -8,7 +8,8 @@ from html import escape
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
+from jinja2 import FileSystemLoader, StrictUndefined, TemplateError
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from runner.errors import InputRefused
 from runner.note.i18n import Catalogue
@@ -105,7 +106,7 @@ def _figure(figures: Mapping[str, ET.Element], picture: Picture) -> ET.Element:
 
 
 def _fill(templates: Path, body: str, meta: Mapping[str, str], catalogue: Catalogue, style: str) -> str:
-    environment = Environment(
+    environment = ImmutableSandboxedEnvironment(
         loader=FileSystemLoader(templates, encoding="utf-8"), autoescape=True, undefined=StrictUndefined
     )
     try:

@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FunctionLoader, StrictUndefined, TemplateError, TemplateSyntaxError, UndefinedError
+from jinja2 import FunctionLoader, StrictUndefined, TemplateError, TemplateSyntaxError, UndefinedError
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from runner.errors import InputRefused
 from runner.note.i18n import Catalogue, fill
@@ -95,7 +96,8 @@ def render_markdown(
     `integer` formats the counts that templates show. Refuses a missing file, a syntax error and an
     undefined variable, which any percentile is (M30).
     """
-    environment = Environment(
+    # `runner verify` fills templates of archives from strangers: they must reach nothing but their values.
+    environment = ImmutableSandboxedEnvironment(
         loader=FunctionLoader(lambda wanted: _CONTROL_LINE.sub(r"\1", _source(templates, wanted))),
         undefined=StrictUndefined,
         finalize=escape,
