@@ -84,7 +84,8 @@ def test_ci_calls_the_test_command_of_the_readme_then_lint() -> None:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_links_lead_to_files(document: Path) -> None:
-    links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", document.read_text(encoding="utf-8"))
+    text = re.sub(r"^```.*?^```|`[^`\n]*`", "", document.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text)
     lost = [link for link in links if "://" not in link and not (document.parent / link).exists()]
     assert not lost
 
