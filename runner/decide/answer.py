@@ -53,7 +53,7 @@ def _unmeasured(balance: Balance) -> list[str]:
 
 
 def _table(balance: Balance) -> list[str]:
-    """Measured configurations: passes, median, smallest, largest, window, cost."""
+    """Measured configurations, cheapest per validated corpus first; where that is undefined, last (PR-14)."""
     head = [
         "configuration",
         "corpus",
@@ -64,9 +64,11 @@ def _table(balance: Balance) -> list[str]:
         "truncated",
         "window h",
         "cost",
+        "per corpus",
         "admissible",
     ]
-    body = [_cells(row, summary) for row in balance.rows if row.measured for summary in row.summaries]
+    measured = sorted((row for row in balance.rows if row.measured), key=_per_corpus_order)
+    body = [_cells(row, summary) for row in measured for summary in row.summaries]
     if not body:
         return ["nothing was measured"]
     widths = [max(len(line[column]) for line in [head, *body]) for column in range(len(head))]
@@ -76,18 +78,32 @@ def _table(balance: Balance) -> list[str]:
     ]
 
 
+def _no_cost_per_corpus(row: BalanceRow) -> str:
+    if row.own_machine:
+        return "not applicable"
+    return "undefined" if row.committed_cost is not None else "not calculated"
+
+
+def _per_corpus_order(row: BalanceRow) -> tuple[bool, Decimal]:
+    cost = row.cost_per_validated_corpus
+    return (cost is None, Decimal(cost or "0"))
+
+
 def _cells(row: BalanceRow, summary: Summary) -> Sequence[str]:
-    cost = f"{row.committed_cost} {row.currency}" if row.committed_cost is not None else None
+    def money(amount: str | None, otherwise: str) -> str:
+        return otherwise if amount is None else english("cost_money", f"{amount} {row.currency or ''}".rstrip())
+
     return [
         row.configuration_id,
         summary.corpus_id,
         f"{summary.accepted} of {summary.attempts}",
         *(
-            "-" if value is None else str(shown_seconds(Decimal(value)))
+            "none" if value is None else str(shown_seconds(Decimal(value)))
             for value in (summary.median_seconds, summary.minimum_seconds, summary.maximum_seconds)
         ),
         "not known" if summary.truncated_documents is None else str(summary.truncated_documents),
-        "-" if row.window is None else english("window_hours", row.window.window_seconds),
-        english("cost_money", cost) if cost else ("not applicable" if row.own_machine else "no price"),
+        "not known" if row.window is None else english("window_hours", row.window.window_seconds),
+        money(row.committed_cost, "not applicable" if row.own_machine else "no price"),
+        money(row.cost_per_validated_corpus, _no_cost_per_corpus(row)),
         "yes" if row.admissible else f"no ({row.first_failed})",
     ]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from runner.decide.answer import answer_lines
 from runner.decide.choice import decide
 from runner.decide.model import Decision
 from runner.errors import InputRefused
@@ -96,6 +97,19 @@ def test_rule_9_too_few_lots_are_not_admissible() -> None:
     planned.passes("A", "b1", 10, 11, 12)
     assert planned.row("A.b1").first_failed == "availability"
     assert planned.decision().outcome == "undecided"
+    (constraint,) = [c for c in planned.row("A.b1").constraints if c.name == "availability"]
+    assert (constraint.found, constraint.limit, constraint.unit) == ("1", "2", "count")
+
+
+def test_rule_9_as_many_lots_as_planned_are_enough_and_one_package_that_can_be_had_suffices() -> None:
+    two = {"b1": Settings(batch_size=1, max_length=512, devices=2)}
+    exact = World(prices=tariffs("A 3 300.00"), lots=2, settings=two)
+    exact.passes("A", "b1", 10, 11, 12)
+    assert exact.row("A.b1").admissible
+    sold_out = World(prices=tariffs("A 3 300.00 lots=0", "A 7 500.00 lots=1"))
+    sold_out.passes("A", "b1", 10, 11, 12)
+    row = sold_out.row("A.b1")
+    assert row.admissible and row.committed_cost == "500.00"
 
 
 def test_pr_14_none_accepted_is_undefined_and_never_ranked() -> None:
@@ -115,6 +129,9 @@ def test_pr_14_none_accepted_is_undefined_and_never_ranked() -> None:
     decision = world.decision()
     assert (decision.chosen, decision.no_comparison, decision.rule.code) == ("B.b1", True, "rule.lone")
     assert "without a comparison" in decision.rule.text
+    table = [line.split() for line in answer_lines(world.balance(), decision) if line.startswith(("A.b1 ", "B.b1 "))]
+    assert [line[0] for line in table] == ["B.b1", "A.b1"], "undefined comes last"
+    assert "undefined" in table[1] and "300.00" in table[1]
 
 
 def test_m38_a_deliverable_is_counted_once_however_often_it_was_repeated() -> None:
@@ -417,6 +434,8 @@ def test_rule_13_hourly_offers_rank_only_if_the_plan_lists_them() -> None:
     hourly.attempts, hourly.verdicts, hourly.manifests = world.attempts, world.verdicts, world.manifests
     package = hourly.row("A.b1").package
     assert package is not None and (package.billing, package.days, package.total) == ("hourly", None, "1.50")
+    assert package.reason.text == "hourly offer, 3 started hours"
+    assert "hourly offer" in _text(hourly.decision())
 
 
 # ---- comparability, stacks, locks ----------------------------------------------------------------
