@@ -238,7 +238,14 @@ SENTENCES: dict[str, str] = {
         "{name}: tightest quality check {group} in {corpus}, {metric} {value} against {minimum}; {spare_count} more "
         "wrong documents would still pass."
     ),
+    "what-if.quality-all-count": (
+        "{name}: tightest quality check over all documents of {corpus}, {metric} {value} against {minimum}; "
+        "{spare_count} more wrong documents would still pass."
+    ),
     "what-if.quality": "{name}: tightest quality check {group} in {corpus}, {metric} {value} against {minimum}.",
+    "what-if.quality-all": (
+        "{name}: tightest quality check over all documents of {corpus}, {metric} {value} against {minimum}."
+    ),
     "what-if.separated": (
         "{name} stays separated from {other} while no range reaches the gap of {gap_seconds} (largest range now "
         "{range_seconds})."

@@ -191,15 +191,17 @@ def _quality(row: BalanceRow) -> list[Reason]:
     tightest = min(row.quality, key=lambda q: (Decimal(q.margin), q.corpus_id, q.group))
     values = {
         "name": row.configuration_id,
-        "group": tightest.group,
         "corpus": tightest.corpus_id,
         "metric": tightest.metric,
         "value": _short(tightest.value),
         "minimum": tightest.minimum,
     }
+    code = "what-if.quality-all" if tightest.group == "all" else "what-if.quality"
+    if tightest.group != "all":
+        values["group"] = tightest.group
     if tightest.spare_documents is None:
-        return [say("what-if.quality", **values)]
-    return [say("what-if.quality-count", spare_count=str(tightest.spare_documents), **values)]
+        return [say(code, **values)]
+    return [say(f"{code}-count", spare_count=str(tightest.spare_documents), **values)]
 
 
 def _short(value: str) -> str:

@@ -280,7 +280,8 @@ def _lost(row: BalanceRow, chosen: BalanceRow, rule: str) -> Reason:
 def uncertain_about(balance: Balance, rows: Sequence[BalanceRow], chosen: BalanceRow | None) -> tuple[Reason, ...]:
     """What remains uncertain, whatever the outcome."""
     found = [] if chosen is None else list(chosen.open_questions)
-    passes = [summary.accepted for row in rows for summary in row.summaries if summary.accepted]
+    shown = rows if chosen is None else [chosen]
+    passes = [summary.accepted for row in shown for summary in row.summaries if summary.accepted]
     if passes:
         found.append(say("uncertain.passes", n_count=str(min(passes))))
     found.extend(
