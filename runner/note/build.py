@@ -21,7 +21,7 @@ from runner.note.format import Formatter
 from runner.note.html import parse_document, print_page, print_style, screen_page
 from runner.note.i18n import Catalogue, load_catalogue
 from runner.note.markdown import render_markdown
-from runner.note.pdf import render_pdf
+from runner.note.pdf import pages_needed, render_pdf
 from runner.note.svg import as_image, compact
 from runner.note.words import Speaker, reasons_in
 from runner.units import parse_utc
@@ -119,11 +119,26 @@ def _pdf(
     attachments, left_out = evidence_files(campaign, draft.evidence.lock)
     faces, files = linked_font_faces(templates)
     files |= {f"note:{name}": as_image(drawing) for name, drawing in figures.items()}
+    style = faces + print_style(templates)
     data = render_pdf(
-        page, faces + print_style(templates), files, attachments,
+        _fitted(page, style, files), style, files, attachments,
         dated=parse_utc(draft.evidence.dated_utc), identifier=_identifier(draft, attachments),
     )  # fmt: skip
     return data, left_out
+
+
+def _fitted(page: str, style: str, files: Mapping[str, bytes]) -> str:
+    """The decision stays on page 1: set tighter in two steps where the words are many."""
+    opening = '<div class="page-one">'
+    start, end = page.find(opening), page.find('<nav class="contents"')
+    if not 0 <= start < end:
+        return page  # a template of the user's own, without these two blocks
+    for size in ("", " tight", " tighter"):
+        fitted = page.replace(opening, f'<div class="page-one{size}">', 1)
+        alone = page[start:end].replace(opening, f'<div class="page-one{size}">', 1)
+        if pages_needed(page[:start] + alone + "</main></body></html>", style, files) == 1:
+            return fitted
+    return fitted
 
 
 def _identifier(draft: _Draft, attachments: tuple[Attached, ...]) -> bytes:

@@ -53,6 +53,17 @@ def render_pdf(
     return _identify(data)
 
 
+def pages_needed(html: str, stylesheet: str, files: Mapping[str, bytes]) -> int:
+    """How many pages this HTML takes. Problems are reported when the whole note is made."""
+    weasyprint: Any = import_module("weasyprint")
+    fonts = import_module("weasyprint.text.fonts").FontConfiguration()
+    fetch = _fetcher(files, [])
+    with _WarningsKept():
+        style = weasyprint.CSS(string=stylesheet, font_config=fonts, url_fetcher=fetch, base_url="note:page")
+        page = weasyprint.HTML(string=html, base_url="note:page", url_fetcher=fetch)
+        return len(page.render(stylesheets=[style], font_config=fonts).pages)
+
+
 def _fetcher(files: Mapping[str, bytes], refused: list[str]) -> Any:
     urls: Any = import_module("weasyprint.urls")
 

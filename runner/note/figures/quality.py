@@ -104,7 +104,8 @@ def _panel(axes: Axes, pen: Pen, values: Sequence[tuple[BalanceRow, dict[str, Me
             fontsize=7,
             color=INK,
         )
-    title = f"{pen.name(group)} ({pen.t.gettext('n = %(count)s', count=pen.fmt.integer(documents))})"
+    size = pen.t.gettext("n = %(count)s", count=pen.fmt.integer(documents))
+    title = f"{pen.name(group)} ({size})"
     if minimum is not None:
         axes.axvline(float(minimum), color=INK, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
         title += pen.t.gettext(", minimum %(value)s", value=pen.fmt.plain(minimum))
