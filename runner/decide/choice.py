@@ -119,7 +119,7 @@ def _among(balance: Balance, rows: Sequence[BalanceRow], basis: Basis) -> Answer
 
 
 def _pick(balance: Balance, options: Sequence[Option]) -> Pick:
-    return pick(options, balance.deliverables, balance.min_accepted)
+    return pick(options, balance.deliverables)
 
 
 def _unsteady(balance: Balance, rows: Sequence[BalanceRow], winner: Option | None) -> tuple[BalanceRow, ...]:

@@ -78,15 +78,12 @@ def could_win_if_priced(row: BalanceRow) -> tuple[int, ...]:
     return tuple(sorted(days))
 
 
-def times(row: BalanceRow, deliverables: Sequence[str]) -> Times | None:
-    """Sum over the deliverables of the medians and of the ranges; None unless each has two passes."""
+def times(row: BalanceRow, deliverables: Sequence[str]) -> Times:
+    """Sum over the deliverables of the medians and of the ranges. Needs accepted passes for each: a sound row."""
     medians, ranges = [], []
     for corpus in deliverables:
-        values = [
-            exact_seconds(s) for summary in row.summaries if summary.corpus_id == corpus for s in summary.raw_seconds
-        ]
-        if len(values) < 2:
-            return None
+        summaries = [summary for summary in row.summaries if summary.corpus_id == corpus]
+        values = [exact_seconds(seconds) for summary in summaries for seconds in summary.raw_seconds]
         medians.append(median(values))
         ranges.append(max(values) - min(values))
     with localcontext(prec=_EXACT_DIGITS):

@@ -130,14 +130,15 @@ def _could_be_cheaper(answer: PackageAnswer, plan: Plan) -> tuple[int, ...]:
 def _deadline(facts: WindowFacts) -> Constraint:
     """A delivery that ends exactly at the deadline is in time: windows exclude their end."""
     slack = Decimal(facts.deadline_slack_seconds)
+    met = slack >= 0
     reason = (
         say("deadline.met", slack_hours=facts.deadline_slack_seconds)
-        if slack >= 0
+        if met
         else say("deadline.missed", late_hours=decimal_text(-slack))
     )
     return Constraint(
         name="deadline",
-        status="met" if slack >= 0 else "not met",
+        status="met" if met else "not met",
         found=facts.delivered_at_utc,
         limit=facts.deadline_utc,
         unit="utc",

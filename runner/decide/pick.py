@@ -17,7 +17,7 @@ class Pick:
     rule: str
 
 
-def pick(options: Sequence[Option], deliverables: Sequence[str], min_accepted: int) -> Pick:
+def pick(options: Sequence[Option], deliverables: Sequence[str]) -> Pick:
     """Choose among the admissible ones of `options`: all rentals, or all on the user's own machine."""
     fit = sorted((option for option in options if option.admissible), key=lambda option: option.id)
     if not fit:
@@ -25,7 +25,7 @@ def pick(options: Sequence[Option], deliverables: Sequence[str], min_accepted: i
     if len(fit) == 1:
         return Pick(fit[0], (), "rule.lone")
     if all(option.row.own_machine for option in fit):
-        fastest = _separated(fit, deliverables, min_accepted)
+        fastest = _separated(fit, deliverables)
         return Pick(
             fastest, () if fastest else _not_slower(fit, deliverables), "rule.fastest" if fastest else "rule.tie"
         )
@@ -34,16 +34,16 @@ def pick(options: Sequence[Option], deliverables: Sequence[str], min_accepted: i
     cheapest = [option for cost, option in priced if cost == least]
     if len(cheapest) == 1:
         return Pick(cheapest[0], (), "rule.cost")
-    return _break_tie(cheapest, deliverables, min_accepted)
+    return _break_tie(cheapest, deliverables)
 
 
-def _break_tie(tied: list[Option], deliverables: Sequence[str], min_accepted: int) -> Pick:
+def _break_tie(tied: list[Option], deliverables: Sequence[str]) -> Pick:
     if len({option.row.accepted + option.row.failures for option in tied}) == 1:
         least = min(option.row.failures for option in tied)
         tied = [option for option in tied if option.row.failures == least]
         if len(tied) == 1:
             return Pick(tied[0], (), "rule.failures")
-    fastest = _separated(tied, deliverables, min_accepted)
+    fastest = _separated(tied, deliverables)
     if fastest is not None:
         return Pick(fastest, (), "rule.separated")
     clearest = _clearest(tied)
@@ -52,32 +52,20 @@ def _break_tie(tied: list[Option], deliverables: Sequence[str], min_accepted: in
     return Pick(None, tuple(tied), "rule.tie")
 
 
-def _separated(options: Sequence[Option], deliverables: Sequence[str], min_accepted: int) -> Option | None:
+def _separated(options: Sequence[Option], deliverables: Sequence[str]) -> Option | None:
     """The option whose median is faster than every other's by more than the larger range."""
-    if any(_fewest(option, deliverables) < min_accepted for option in options):
-        return None
     measured = [(times(option.row, deliverables), option) for option in options]
     for own, option in measured:
-        others = [other for other, rival in measured if rival is not option]
-        if own is not None and separated_from_all(own, [o for o in others if o is not None]) and None not in others:
+        if separated_from_all(own, [other for other, rival in measured if rival is not option]):
             return option
     return None
-
-
-def _fewest(option: Option, deliverables: Sequence[str]) -> int:
-    return min(
-        (sum(s.accepted for s in option.row.summaries if s.corpus_id == corpus) for corpus in deliverables), default=0
-    )
 
 
 def _not_slower(options: Sequence[Option], deliverables: Sequence[str]) -> tuple[Option, ...]:
     """The fastest and those that are not separated from it: who is really undecided."""
     measured = [(times(option.row, deliverables), option) for option in options]
-    known = [(own, option) for own, option in measured if own is not None]
-    if len(known) < len(options):
-        return tuple(options)
-    fastest, _ = min(known, key=lambda item: (item[0].median, item[1].id))
-    return tuple(option for own, option in known if own is fastest or not separated_from_all(fastest, [own]))
+    fastest, _ = min(measured, key=lambda item: (item[0].median, item[1].id))
+    return tuple(option for own, option in measured if own is fastest or not separated_from_all(fastest, [own]))
 
 
 def _clearest(options: Sequence[Option]) -> Option | None:

@@ -220,14 +220,15 @@ def _lots(row: BalanceRow) -> list[Reason]:
 
 def _separation(balance: Balance, rows: Sequence[BalanceRow], chosen: BalanceRow) -> list[Reason]:
     """How much the ranges may grow before the fastest is no longer separated from the next one."""
-    own = times(chosen, balance.deliverables)
     others = [
         (found.median, row.configuration_id, found)
         for row in rows
-        if row is not chosen and row.admissible and (found := times(row, balance.deliverables)) is not None
+        if row is not chosen and row.own_machine and row.admissible
+        for found in [times(row, balance.deliverables)]
     ]
-    if own is None or not others:
+    if not others:
         return []
+    own = times(chosen, balance.deliverables)
     _, name, nearest = min(others, key=lambda item: item[:2])
     gap, spread = gap_and_spread(own, nearest)
     return [

@@ -70,10 +70,10 @@ def _why_best(winner: Option, rivals: Sequence[Option], deliverables: Sequence[s
                 "chosen.cost-periods", periods_count=str(package.periods), days_count=str(package.days), **common
             )
         return say("chosen.cost", days_count=str(package.days), **common)
-    own = times(winner.row, deliverables)
-    others = [(found, option) for option in rivals if (found := times(option.row, deliverables)) is not None]
-    if own is None or not others:
+    if not rivals:
         return say("chosen.own-machine", name=winner.id)
+    own = times(winner.row, deliverables)
+    others = [(times(option.row, deliverables), option) for option in rivals]
     nearest, option = min(others, key=lambda item: (item[0].median, item[1].id))
     gap, spread = gap_and_spread(own, nearest)
     return say(
@@ -148,7 +148,7 @@ def reasons_for_tie(tied: Sequence[Option], deliverables: Sequence[str]) -> tupl
         if tied[0].cost is not None
         else say("undecided.tie-time", names=names)
     ]
-    measured = [(option, found) for option in tied if (found := times(option.row, deliverables)) is not None]
+    measured = [(option, times(option.row, deliverables)) for option in tied]
     ordered = sorted(measured, key=lambda item: (item[1].median, item[0].id))
     for option, found in ordered[1:]:
         reasons.append(_gap_sentence(ordered[0][0].id, ordered[0][1], option.id, found))
