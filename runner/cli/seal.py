@@ -49,8 +49,14 @@ def report(session: Session, language: str) -> Output:
 @click.option("--signers", type=_FILE, help="Your own OpenSSH allowed_signers file: whom you trust to sign.")
 @click.option("--certificate", type=_FILE, help="For a PDF alone: the certificate that you expect to have signed it.")
 @click.option("--line-ends", is_flag=True, help="Accept a corpus whose line ends changed, if its records did not.")
+@click.option("--rebuild", is_flag=True, help="Also make figures, HTML and PDF again and compare them (slow).")
 def verify(
-    session: Session, path: Path | None, signers: Path | None, certificate: Path | None, line_ends: bool
+    session: Session,
+    path: Path | None,
+    signers: Path | None,
+    certificate: Path | None,
+    line_ends: bool,
+    rebuild: bool,
 ) -> Output:
     """Check PATH: a campaign folder (default: this one), its note folder, an archive, or the PDF alone.
 
@@ -58,7 +64,7 @@ def verify(
     """
     from runner.flows.verify import verify as check
 
-    found = check(path or session.root, signers, certificate, line_ends=line_ends)
+    found = check(path or session.root, signers, certificate, line_ends=line_ends, rebuild=rebuild)
     return Output(found.lines(), found.as_json(), 0 if found.accepted else 3)
 
 

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import re
+import shutil
+import tempfile
 from collections.abc import Mapping
+from pathlib import Path
 
 from runner.decide.write import other_locks_were_left_out, render_decision
 from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
-from runner.evidence.checks import THIS_CODE, read_signer
+from runner.evidence.checks import SIGNER_NAME, THIS_CODE, read_signer
+from runner.evidence.signing import SigningKey
 from runner.evidence.store import AttemptStore
+from runner.flows.staging import StagedCampaign
 from runner.flows.verification import Step
 from runner.judge.verdict import References, judge_attempt
-from runner.note.build import note_markdown
+from runner.note.build import build_note, note_markdown
 from runner.protocol.freeze import load_lock
 
+_DECISION_FILES = ("attempts.csv", "attempts-spreadsheet.csv", "balance.csv", "balance.json", "decision.json")
 _LANGUAGE = re.compile(rb"^lang: *\"?([a-z]{2})\"? *$", re.MULTILINE)
 
 
@@ -40,7 +46,7 @@ def recompute_decision(campaign: Campaign) -> Step:
     left_out = other_locks_were_left_out(campaign.decision)
     made = render_decision(campaign, leave_out_other_locks=left_out).files
     there = {name: (campaign.note / name).read_bytes() for name in made if (campaign.note / name).is_file()}
-    findings = _differences({f"note/{k}": v for k, v in made.items()}, {f"note/{k}": v for k, v in there.items()})
+    findings = _differences(_in_note(made), _in_note(there))
     if findings:
         return Step("decision", "failed", "decided again from the records, it differs", findings)
     return Step("decision", "passed", "balance and decision follow from the records, plan and tariffs")
@@ -49,17 +55,60 @@ def recompute_decision(campaign: Campaign) -> Step:
 def recompute_text(campaign: Campaign) -> Step:
     """Render the note's text again and compare it with `decision-note.qmd`."""
     data = (campaign.note / "decision-note.qmd").read_bytes()
-    language = _LANGUAGE.search(data)
+    if note_markdown(campaign, _language(data), key=_key(campaign)).encode("utf-8") != data:
+        return _differs(campaign, "text of the note", ("note/decision-note.qmd: differs",))
+    return Step("text of the note", "passed", "note/decision-note.qmd follows from the evidence, byte by byte")
+
+
+def rebuild_note(campaign: Campaign) -> Step:
+    """Make figures, HTML and the unsigned PDF again in a folder of our own, and compare the bytes.
+
+    The unsigned PDF is the beginning of the signed one. Slower than all other checks together.
+    """
+    language = _language((campaign.note / "decision-note.qmd").read_bytes())
+    with tempfile.TemporaryDirectory(prefix="runner-rebuild-") as folder:
+        staged = StagedCampaign(campaign.root, Path(folder))
+        for name in (*_DECISION_FILES, SIGNER_NAME):
+            shutil.copyfile(campaign.note / name, staged.note / name)
+        made = build_note(staged, language, key=_key(campaign))
+        wanted = {
+            path.relative_to(staged.note).as_posix(): path.read_bytes()
+            for path in sorted(staged.note.rglob("*"))
+            if path.is_file()
+        }
+        unsigned = wanted.pop(made.pdf.name)
+    found = {name: (campaign.note / name).read_bytes() for name in wanted if (campaign.note / name).is_file()}
+    findings = list(_differences(_in_note(wanted), _in_note(found)))
+    if not (campaign.note / "decision-note.pdf").read_bytes().startswith(unsigned):
+        findings.append("note/decision-note.pdf: does not begin with the PDF that the evidence gives")
+    if findings:
+        return _differs(campaign, "shown files", tuple(findings))
+    return Step("shown files", "passed", f"PDF, HTML and {len(wanted)} more files made again, byte by byte the same")
+
+
+def _language(text: bytes) -> str:
+    language = _LANGUAGE.search(text)
     if language is None:
         raise InputRefused("the note does not say its language", file="note/decision-note.qmd")
+    return language.group(1).decode("ascii")
+
+
+def _key(campaign: Campaign) -> SigningKey | None:
     signer = read_signer(campaign)
-    key = None if signer is None else signer.as_key()
-    if note_markdown(campaign, language.group(1).decode("ascii"), key=key).encode("utf-8") != data:
-        if signer is not None and signer.made_by != THIS_CODE:
-            reason = f"{THIS_CODE} words it otherwise than {signer.made_by}, which made it: check with that version"
-            return Step("text of the note", "not checked", reason)
-        return Step("text of the note", "failed", "note/decision-note.qmd is not what the evidence gives")
-    return Step("text of the note", "passed", "note/decision-note.qmd follows from the evidence, byte by byte")
+    return None if signer is None else signer.as_key()
+
+
+def _differs(campaign: Campaign, name: str, findings: tuple[str, ...]) -> Step:
+    """Another version of our code may word or draw things otherwise: then a difference proves nothing."""
+    signer = read_signer(campaign)
+    if signer is not None and signer.made_by != THIS_CODE:
+        reason = f"{THIS_CODE} makes it otherwise than {signer.made_by}, which made it: check with that version"
+        return Step(name, "not checked", reason, findings)
+    return Step(name, "failed", "not what the evidence gives", findings)
+
+
+def _in_note(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    return {f"note/{name}": data for name, data in files.items()}
 
 
 def _differences(wanted: Mapping[str, bytes], found: Mapping[str, bytes]) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from runner.evidence.campaign import Campaign
 from runner.evidence.checks import SIGNED_LIST, SIGNED_LIST_SIGNATURE, SIGNER_NAME, THIS_CODE, Signer, note_id
 from runner.evidence.files import sync_folder, write_atomic
 from runner.evidence.signing import Purpose, sign, signing_key
+from runner.flows.staging import StagedCampaign
 from runner.note.build import build_note, templates_of
 from runner.note.calculator import write_calculator
 from runner.seal.pdf import sign_pdf
@@ -28,23 +29,6 @@ from runner.seal.pdfkey import pdf_key
 from runner.seal.sums import make_list
 
 _REPORT_FILES = ("decision-note.", Path(SIGNED_LIST).name)
-
-
-@dataclass(frozen=True)
-class StagedCampaign(Campaign):
-    """A campaign whose note lies in another folder for now, yet is named as it will be."""
-
-    staged_note: Path
-
-    @property
-    def note(self) -> Path:
-        return self.staged_note
-
-    def relative(self, path: Path) -> str:
-        staged = self.staged_note.resolve()
-        if path.resolve().is_relative_to(staged):
-            return Path("note", path.resolve().relative_to(staged)).as_posix()
-        return super().relative(path)
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal
 
-from runner.errors import RunnerError
+from runner.errors import RunnerError, show_value
 
 StepStatus = Literal["passed", "failed", "not checked"]
 _MARKS = {"passed": "ok", "failed": "FAILED", "not checked": "--"}
@@ -92,10 +93,21 @@ class Verification:
         }
 
 
-def attempt_step(name: str, check: Callable[[], Step]) -> Step:
-    """Run a check; a refusal on the way is its finding, so that the other checks still run."""
+def attempt_step(name: str, check: Callable[[], Step], root: Path) -> Step:
+    """Run a check; whatever it stumbles over is its finding, so that the other checks still run.
+
+    Evidence comes from strangers: what makes our own code fail is not accepted either. Paths below
+    `root` are shown as the evidence names them.
+    """
+
+    def shown(text: str) -> str:
+        return text.replace(f"{root.resolve()}/", "").replace(f"{root}/", "")
+
     try:
-        return check()
+        step = check()
     except RunnerError as error:
         place = f" ({error.file})" if error.file else ""
-        return Step(name, "failed", error.what + place, error.details)
+        step = Step(name, "failed", error.what + place, error.details)
+    except Exception as error:
+        step = Step(name, "failed", f"could not be checked ({type(error).__name__}: {show_value(error)})")
+    return replace(step, finding=shown(step.finding), details=tuple(shown(detail) for detail in step.details))

@@ -17,18 +17,24 @@ from runner.seal.bag import SIGNATURE, SIGNED, Bag, left_out_files, read_bag
 
 
 def verify(
-    path: Path, signers: Path | None = None, certificate: Path | None = None, *, line_ends: bool = False
+    path: Path,
+    signers: Path | None = None,
+    certificate: Path | None = None,
+    *,
+    line_ends: bool = False,
+    rebuild: bool = False,
 ) -> Verification:
     """Check what lies at `path`. Refused (exit 2) only when there is nothing to check, or an unsafe archive.
 
     `signers`: an allowed_signers file; `certificate`: for a PDF alone, the certificate that may have signed it;
-    `line_ends`: for a folder, a corpus may have other line ends than the signed one.
+    `line_ends`: for a folder, a corpus may have other line ends than the signed one; `rebuild`: also make
+    figures, HTML and PDF again and compare them.
     """
     if signers is not None:
         read_signers(signers)
     if path.is_dir():
         root = path if (path / "note").is_dir() or path.name != "note" else path.parent
-        return verify_folder(Campaign(root), signers, subject=str(path), line_ends=line_ends)
+        return verify_folder(Campaign(root), signers, subject=str(path), line_ends=line_ends, rebuild=rebuild)
     if not path.is_file():
         raise InputRefused("there is nothing to verify", file=path, next_step="make report, or name a folder or file")
     with path.open("rb") as stream:
@@ -36,17 +42,17 @@ def verify(
     if start == b"%PDF-":
         return verify_pdf(path, certificate)
     if path.suffix == ".zip" or start.startswith(b"PK"):
-        return verify_archive(path, signers)
+        return verify_archive(path, signers, rebuild=rebuild)
     raise InputRefused("neither a campaign folder, nor an archive, nor a PDF", file=path)
 
 
 def verify_folder(
-    campaign: Campaign, signers: Path | None, *, subject: str, line_ends: bool = False
+    campaign: Campaign, signers: Path | None, *, subject: str, line_ends: bool = False, rebuild: bool = False
 ) -> Verification:
     """All checks of a campaign folder."""
     if not campaign.note.is_dir():
         raise InputRefused("there is no note in this folder", file=campaign.note, next_step="make report")
-    listed, steps = _folder_steps(campaign, signers, line_ends=line_ends)
+    listed, steps = _folder_steps(campaign, signers, line_ends=line_ends, rebuild=rebuild)
     return Verification(
         subject,
         "folder",
@@ -57,14 +63,14 @@ def verify_folder(
     )
 
 
-def verify_archive(path: Path, signers: Path | None) -> Verification:
+def verify_archive(path: Path, signers: Path | None, *, rebuild: bool = False) -> Verification:
     """The archive's own manifests and signature, then everything inside it, in a temporary folder."""
     bag = read_bag(path)
     with tempfile.TemporaryDirectory(prefix="runner-verify-") as folder:
         campaign = Campaign(Path(folder))
         unpack(bag.payload, campaign.root)
         step, signer = _bag_step(bag, signers)
-        listed, inside = _folder_steps(campaign, signers, left_out_files(bag))
+        listed, inside = _folder_steps(campaign, signers, left_out_files(bag), rebuild=rebuild)
         steps = (step, *inside)
     return Verification(
         str(path),
@@ -87,7 +93,12 @@ def _bag_step(bag: Bag, signers: Path | None) -> tuple[Step, str | None]:
 
 
 def _folder_steps(
-    campaign: Campaign, signers: Path | None, left_out: frozenset[str] = frozenset(), *, line_ends: bool = False
+    campaign: Campaign,
+    signers: Path | None,
+    left_out: frozenset[str] = frozenset(),
+    *,
+    line_ends: bool = False,
+    rebuild: bool = False,
 ) -> tuple[integrity.ListCheck, tuple[Step, ...]]:
     """Bytes first, then the recomputation; a refusal in one step never hides the others."""
     listed = integrity.check_list(campaign, signers)
@@ -106,4 +117,6 @@ def _folder_steps(
         "decision": lambda: recompute.recompute_decision(campaign),
         "text of the note": lambda: recompute.recompute_text(campaign),
     }
-    return listed, (listed.step, *(attempt_step(name, check) for name, check in checks.items()))
+    if rebuild:
+        checks["shown files"] = lambda: recompute.rebuild_note(campaign)
+    return listed, (listed.step, *(attempt_step(name, check, campaign.root) for name, check in checks.items()))

@@ -62,13 +62,13 @@ def _steps(campaign: Campaign, data: bytes, shown: str, wanted: str | None) -> t
     def recomputed(name: str, check: Callable[[Campaign], Step]) -> Step:
         if labels is not None:
             return Step(name, "not checked", labels)
-        return attempt_step(name, lambda: check(campaign))
+        return attempt_step(name, lambda: check(campaign), campaign.root)
 
     return (
-        attempt_step("PDF signature", lambda: _signature(campaign, data, shown, wanted)),
+        attempt_step("PDF signature", lambda: _signature(campaign, data, shown, wanted), campaign.root),
         Step("signed list", "not checked", _NO_LIST),
-        attempt_step("frozen protocol", lambda: integrity.check_lock(campaign)),
-        attempt_step("chain of attempts", lambda: integrity.check_chain(campaign)),
+        attempt_step("frozen protocol", lambda: integrity.check_lock(campaign), campaign.root),
+        attempt_step("chain of attempts", lambda: integrity.check_chain(campaign), campaign.root),
         recomputed("verdicts", recompute.recompute_verdicts),
         recomputed("decision", recompute.recompute_decision),
         recomputed("text of the note", _text),
@@ -77,7 +77,7 @@ def _steps(campaign: Campaign, data: bytes, shown: str, wanted: str | None) -> t
 
 def _text(campaign: Campaign) -> Step:
     """Templates and memory samples are not in the PDF: without them, another text proves nothing."""
-    step = attempt_step("text of the note", lambda: recompute.recompute_text(campaign))
+    step = attempt_step("text of the note", lambda: recompute.recompute_text(campaign), campaign.root)
     if step.status == "passed":
         return step
     reason = "needs the templates and samples that only folder and archive hold"

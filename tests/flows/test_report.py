@@ -13,7 +13,8 @@ from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
 from runner.evidence.checks import read_signer
 from runner.flows import report
-from runner.flows.report import StagedCampaign, make_report
+from runner.flows.report import make_report
+from runner.flows.staging import StagedCampaign
 from runner.seal.sums import parse_list
 
 

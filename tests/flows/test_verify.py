@@ -261,6 +261,30 @@ def test_a_forged_text_signed_again_is_found_by_rendering_again(campaign: Campai
     assert set(found) == {"text of the note", "attachments"}
 
 
+def test_the_shown_files_are_made_again_and_compared(campaign: Campaign) -> None:
+    """`--rebuild`: figures, HTML and the unsigned PDF have the same bytes; a forged HTML is found."""
+    found = verify(campaign.root, rebuild=True)
+    assert found.accepted, failed(found)
+    assert found.steps[-1].name == "shown files"
+    path = campaign.note / "decision-note.html"
+    path.write_bytes(path.read_bytes().replace(b"cpu.b8", b"cpu.b1"))
+    sign_again(campaign)
+    assert failed(verify(campaign.root, rebuild=True)) == {
+        "shown files": ("not what the evidence gives", ("note/decision-note.html: differs",))
+    }
+
+
+def test_templates_of_a_stranger_reach_nothing(campaign: Campaign, tmp_path: Path) -> None:
+    """A template of the evidence is filled in a sandbox: it cannot run code here."""
+    proof = tmp_path / "proof"
+    attack = f"{{{{ lipsum.__globals__['os'].system('touch {proof}') }}}}"
+    for text in (attack, "{{ ''.__class__.__mro__[1].__subclasses__() }}", "{{ 1 // 0 }}"):
+        (campaign.templates / "decision-note.qmd").write_text(text, encoding="utf-8")
+        sign_again(campaign)
+        assert set(failed(verify(campaign.root))) == {"text of the note"}
+    assert not proof.exists()
+
+
 def test_a_pdf_of_another_note_is_found(campaign: Campaign) -> None:
     """A good signature, of a document that says it belongs to another note."""
     import pikepdf

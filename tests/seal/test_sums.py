@@ -9,22 +9,20 @@ import pytest
 
 from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
-from runner.evidence.canonical import pretty_json
+from runner.protocol.freeze import freeze
 from runner.seal.sums import SignedList, evidence_files, make_list, parse_list
+from tests.support.small_campaign import make_campaign
 
 
 @pytest.fixture
 def campaign(tmp_path: Path) -> Campaign:
+    campaign = make_campaign(tmp_path)
+    freeze(campaign)
     files = {
         "README.md": b"not evidence",
         "tariffs.csv": b"gpu\n",
         "templates/decision-note.qmd": b"# {{ title }}\n",
-        "protocol/quality-protocol.toml": b"x\n",
-        "protocol/keys/local-test-key": b"secret",
-        "protocol/model/model.safetensors": b"weights",
-        "protocol/protocol.lock.json": pretty_json(
-            {"judgement": {"model_files": [{"path": "protocol/model/model.safetensors"}]}}
-        ),
+        "protocol/rental.toml": b"comes after the note\n",
         "records/.lock": b"1\n",
         "records/attempts/b1-0.json": b"{}\n",
         "verdicts/b1-0.json": b"{}\n",
@@ -36,14 +34,21 @@ def campaign(tmp_path: Path) -> Campaign:
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
-    return Campaign(tmp_path)
+    return campaign
 
 
 def test_what_is_covered(campaign: Campaign) -> None:
-    assert [relative for relative, _ in evidence_files(campaign)] == [
+    found = [relative for relative, _ in evidence_files(campaign)]
+    (reference,) = [name for name in found if name.startswith("protocol/reference/")]
+    assert found == [
         "note/decision-note.pdf",
+        "protocol/baseline/small-final.parquet",
+        "protocol/corpus/final.csv",
+        "protocol/plan.toml",
         "protocol/protocol.lock.json",
+        "protocol/protocol.lock.json.sig",
         "protocol/quality-protocol.toml",
+        reference,
         "records/attempts/b1-0.json",
         "tariffs.csv",
         "templates/decision-note.qmd",
@@ -62,7 +67,7 @@ def test_sha256sum_accepts_the_list_from_the_campaign_folder(campaign: Campaign)
         text=True,
         timeout=30,
     )
-    assert done.stdout.count(": OK\n") == 7
+    assert done.stdout.count(": OK\n") == 12
     assert done.stderr == ""
 
 
