@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -17,7 +18,7 @@ OLDEST = (2, 6)
 GPU_MARKS = ("/dev/nvidia0", "/proc/driver/nvidia/version", "/dev/kfd")
 # Really imports torch: a build that does not load on this machine is no build.
 PROBE = """
-import hashlib, importlib.metadata, importlib.util, json, site, sys
+import hashlib, importlib.metadata, importlib.util, json, sys
 if importlib.util.find_spec("torch") is None:
     print("null"); sys.exit()
 import torch
@@ -112,22 +113,17 @@ def warn_about_size(python: Path, environment: Mapping[str, str], say: Callable[
     """Without a GPU, say beforehand if pip would fetch a GPU build, and how to avoid it."""
     if gpu_present() or platform.system() != "Linux" or platform.machine() != "x86_64":
         return
-    done = subprocess.run(
-        [
-            str(python), "-m", "pip", "install", "--quiet", "--dry-run", "--no-deps", "--report", "-",
-            "--requirement", "requirements-torch.txt",
-        ],
-        cwd=ROOT, env=dict(environment), capture_output=True, text=True, encoding="utf-8", check=False,
+    pinned = re.search(r"^torch==(\S+)", (ROOT / "requirements-torch.txt").read_text(encoding="utf-8"), re.MULTILINE)
+    assert pinned is not None
+    listed = subprocess.run(
+        [str(python), "-m", "pip", "index", "versions", "torch"],
+        env=dict(environment), stdin=subprocess.DEVNULL, capture_output=True, text=True, encoding="utf-8", check=False,
     )  # fmt: skip
-    if done.returncode != 0:
-        return
-    for item in json.loads(done.stdout)["install"]:
-        version = item["metadata"]["version"]
-        if item["metadata"]["name"] == "torch" and "cpu" not in version:
-            say(
-                f"warning: no GPU here, yet pip finds no CPU build of torch {version}: several gigabytes follow. "
-                "To avoid them, stop, set PIP_EXTRA_INDEX_URL to an index of CPU builds (see pytorch.org) and run again"
-            )
+    if listed.returncode == 0 and f"{pinned[1]}+cpu" not in listed.stdout:
+        say(
+            f"warning: no GPU here, yet pip finds no CPU build of torch {pinned[1]}: several gigabytes follow. "
+            "To avoid them, stop, set PIP_EXTRA_INDEX_URL to an index of CPU builds (see pytorch.org) and run again"
+        )
 
 
 def warn_about_kind(torch: Torch | None, say: Callable[[str], None]) -> None:
