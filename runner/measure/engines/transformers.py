@@ -28,6 +28,10 @@ def transformers_engine(job: Job, torch: Any) -> BatchedEngine:
     return BatchedEngine(job, torch, loaded, kind(loaded.model, loaded.tokenising, job, torch))
 
 
+# Encoders that look both ways: what is masked depends on the key alone.
+_ENCODERS = frozenset({"bert", "roberta", "xlm-roberta", "camembert", "electra", "distilbert", "mpnet"})
+
+
 class PaddedForward:
     """One rectangle of token ids per batch, filled up with the padding token."""
 
@@ -40,6 +44,28 @@ class PaddedForward:
         padded_width(1, self._padding, 1)  # an unknown padding is refused before any work
         self.effective: dict[str, Any] = {"engine": "transformers"}
         self.first_token_only = False
+        self._lowest = self._lowest_if_additive(job.settings["attention"])
+
+    def _lowest_if_additive(self, attention: str) -> float | None:
+        """The number that masks a token, if the model takes a ready mask of one row per text.
+
+        Such a mask is the same for all queries, so it is not built and copied for each of them. Only
+        for encoders whose outputs are the same with it, tried here; on the CPU, where it was measured.
+        """
+        pad = self._tokenising.pad_token_id
+        if self._device != "cpu" or attention != "sdpa" or pad is None:
+            return None
+        if self._model.config.model_type not in _ENCODERS:
+            return None
+        lowest = float(self._torch.finfo(self._model.dtype).min)
+        ids = self._torch.full((2, 6), 5)
+        ids[1, 2:] = pad
+        plain = (ids != pad).long()
+        ready = ((1 - plain) * lowest)[:, None, None, :].to(self._model.dtype)
+        with self._torch.inference_mode():
+            wanted = self._model(input_ids=ids, attention_mask=plain).logits
+            found = self._model(input_ids=ids, attention_mask=ready).logits
+        return lowest if self._torch.equal(wanted, found) else None
 
     def inputs(self, tokens: Tokens, work: Work) -> dict[str, Any]:
         rows = tokens.ids
@@ -53,7 +79,11 @@ class PaddedForward:
                 arrays["token_type_ids"] = np.array(tokens.type_ids, dtype=np.int64)
         else:
             arrays = self._padded(tokens, width)
-        return {name: self._to_device(array) for name, array in arrays.items()}
+        inputs = {name: self._to_device(array) for name, array in arrays.items()}
+        if self._lowest is not None and "attention_mask" in inputs:
+            padded = (1 - inputs["attention_mask"])[:, None, None, :]
+            inputs["attention_mask"] = padded.to(self._model.dtype) * self._lowest
+        return inputs
 
     def logits(self, inputs: dict[str, Any]) -> Any:
         return self._model(**inputs).logits
