@@ -98,9 +98,9 @@ def build_balance(
 
 
 def _check_attempts(lock: Lock, attempts: Sequence[Attempt]) -> None:
-    known = {variant.id for variant in lock.variants}
+    known, fingerprint = {variant.id for variant in lock.variants}, lock.lock_sha256
     for attempt in attempts:
-        if attempt.lock_sha256 != lock.lock_sha256:
+        if attempt.lock_sha256 != fingerprint:
             raise InputRefused("an attempt of another lock is never compared (M3)", value=attempt.attempt_id)
         if attempt.variant_id not in known:
             raise InputRefused(

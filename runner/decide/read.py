@@ -49,7 +49,7 @@ def read_evidence(campaign: Campaign, *, leave_out_other_locks: bool = False) ->
     mine, left_out = _of_this_lock(store.read_all(), lock, campaign, leave_out_other_locks)
     verdicts = {verdict.attempt_id: verdict for verdict in read_verdicts(campaign)}
     for attempt in mine:
-        _check_verdict(attempt, verdicts.get(attempt.attempt_id), lock, campaign)
+        _check_verdict(attempt, verdicts.get(attempt.attempt_id), campaign)
     return Evidence(
         protocol=read_protocol(campaign.protocol),
         lock=lock,
@@ -76,9 +76,11 @@ def _repricing(campaign: Campaign) -> Iterator[Reason]:
 def _of_this_lock(
     attempts: tuple[Attempt, ...], lock: Lock, campaign: Campaign, leave_out: bool
 ) -> tuple[tuple[Attempt, ...], tuple[LeftOut, ...]]:
-    mine = tuple(attempt for attempt in attempts if _belongs(attempt, lock))
+    identity = (lock.lock_sha256, lock.nonce)
+    mine = tuple(attempt for attempt in attempts if (attempt.lock_sha256, attempt.nonce) == identity)
+    others = [attempt for attempt in attempts if (attempt.lock_sha256, attempt.nonce) != identity]
     known = {earlier.lock_sha256: earlier for earlier in earlier_locks(campaign)}
-    foreign = [(attempt, _why_foreign(attempt, lock, known)) for attempt in attempts if not _belongs(attempt, lock)]
+    foreign = [(attempt, _why_foreign(attempt, lock, known)) for attempt in others]
     strangers = [(attempt, why) for attempt, why in foreign if attempt.lock_sha256 not in known]
     if strangers and not leave_out:
         raise InputRefused(
@@ -89,10 +91,6 @@ def _of_this_lock(
         )
     listed = [LeftOut(attempt_id=a.attempt_id, reason=say("left-out.other-lock", why=why)) for a, why in foreign]
     return mine, tuple(sorted(listed, key=lambda item: item.attempt_id))
-
-
-def _belongs(attempt: Attempt, lock: Lock) -> bool:
-    return attempt.lock_sha256 == lock.lock_sha256 and attempt.nonce == lock.nonce
 
 
 def _why_foreign(attempt: Attempt, lock: Lock, known: Mapping[str, Lock]) -> str:
@@ -110,8 +108,8 @@ def _why_foreign(attempt: Attempt, lock: Lock, known: Mapping[str, Lock]) -> str
     return f"earlier freeze ({found}; other {' and '.join(differs) or 'judgement'})"
 
 
-def _check_verdict(attempt: Attempt, verdict: Verdict | None, lock: Lock, campaign: Campaign) -> None:
-    """A completed attempt needs a verdict on exactly its predictions, under this lock."""
+def _check_verdict(attempt: Attempt, verdict: Verdict | None, campaign: Campaign) -> None:
+    """A completed attempt needs a verdict on exactly its predictions, under the attempt's lock."""
     again = "run `runner validate`, then decide again"
     if attempt.status is not Status.COMPLETED:
         return
@@ -121,7 +119,7 @@ def _check_verdict(attempt: Attempt, verdict: Verdict | None, lock: Lock, campai
         )
     written = None if attempt.predictions is None else attempt.predictions.sha256
     stale = verdict.predictions_sha256 is not None and verdict.predictions_sha256 != written
-    if verdict.lock_sha256 != lock.lock_sha256 or stale:
+    if verdict.lock_sha256 != attempt.lock_sha256 or stale:
         raise InputRefused(
             f"the verdict on {attempt.attempt_id} is about other predictions or another lock",
             file=campaign.verdicts / f"{attempt.attempt_id}.json",

@@ -120,6 +120,8 @@ class World:
             ),
         )
 
+        self.lock_sha256 = self.lock.lock_sha256
+
     @property
     def plan(self) -> Plan:
         measure = tuple(
@@ -157,6 +159,8 @@ class World:
     def manifest(self, stack: str = "one", gpu: str = "A card") -> str:
         """Name of a manifest whose stack differs with `stack`."""
         name = (stack.encode().hex() + gpu.encode().hex() + NONE)[:64]
+        if name in self.manifests:
+            return name
         self.manifests[name] = Manifest(
             machine_id="m-test",
             collected_at_utc="2026-12-01T09:00:00Z",
@@ -200,7 +204,7 @@ class World:
             chain=ChainLink(machine_id="m-test", index=number, previous_sha256=None),
             protocol_name="small",
             protocol_revision=1,
-            lock_sha256=self.lock.lock_sha256,
+            lock_sha256=self.lock_sha256,
             nonce=self.lock.nonce,
             gpu_declared=gpu,
             devices_found=(f"{gpu} card",),
