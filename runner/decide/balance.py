@@ -114,13 +114,14 @@ def _configurations(
     lock: Lock, catalogue: Catalogue, judged: Sequence[Judged], manifests: Mapping[str, Manifest]
 ) -> tuple[Configuration, ...]:
     """Measured hardware first, then the catalogue's GPUs that nobody measured; variants in the lock's order."""
+    stack_of = {name: manifest.stack_sha256 for name, manifest in manifests.items()}
     declared = sorted({item.attempt.gpu_declared for item in judged})
     gpus = [*declared, *(gpu.name for gpu in catalogue.gpus if gpu.name not in declared)]
     found = []
     for gpu in gpus:
         for variant in lock.variants:
             mine = [i for i in judged if (i.attempt.gpu_declared, i.attempt.variant_id) == (gpu, variant.id)]
-            stacks = _by_stack(mine, manifests)
+            stacks = _by_stack(mine, stack_of)
             for stack, items in stacks.items():
                 name = f"{gpu}.{variant.id}"
                 if len(stacks) > 1:
@@ -129,12 +130,11 @@ def _configurations(
     return tuple(found)
 
 
-def _by_stack(items: Sequence[Judged], manifests: Mapping[str, Manifest]) -> dict[str | None, list[Judged]]:
+def _by_stack(items: Sequence[Judged], stack_of: Mapping[str, str]) -> dict[str | None, list[Judged]]:
     """Attempts by software stack. One that ended before its manifest was read joins the only stack there is."""
     groups: dict[str | None, list[Judged]] = {}
     for item in items:
-        manifest = manifests.get(item.attempt.manifest_sha256 or "")
-        groups.setdefault(None if manifest is None else manifest.stack_sha256, []).append(item)
+        groups.setdefault(stack_of.get(item.attempt.manifest_sha256 or ""), []).append(item)
     known = [stack for stack in groups if stack is not None]
     if len(known) <= 1:
         return {known[0] if known else None: list(items)}
