@@ -10,6 +10,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure as Canvas
 
 WIDTH_INCHES = 6.7
+_MOST_INCHES = 8.4
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,8 @@ class Figure:
 
 
 def blank(height_inches: float) -> Canvas:
-    """Empty canvas of the text width."""
-    canvas = Canvas(figsize=(WIDTH_INCHES, height_inches), layout="constrained")
+    """Empty canvas of the text width, at most as high as a page with its caption."""
+    canvas = Canvas(figsize=(WIDTH_INCHES, min(height_inches, _MOST_INCHES)), layout="constrained")
     FigureCanvasSVG(canvas)
     return canvas
 

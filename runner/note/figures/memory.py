@@ -44,7 +44,9 @@ def memory(pen: Pen) -> Drawing | None:
     title = t.gettext("Memory during a pass")
     courses = [course for row in pen.evidence.measured_rows if (course := _course(pen, row)) is not None]
     left_out = len(courses) - _MOST_PANELS
-    courses = courses[:_MOST_PANELS]
+    if left_out > 0:
+        courses.sort(key=lambda course: course.row.configuration_id != pen.evidence.decision.chosen)
+        courses = courses[:_MOST_PANELS]
     if not courses:
         return None
     canvas = blank(0.7 + _PANEL_INCHES * ((len(courses) + 1) // 2))
@@ -52,8 +54,10 @@ def memory(pen: Pen) -> Drawing | None:
     panels = canvas.subplots(-(-len(courses) // columns), columns, squeeze=False)
     unit, name = (_GIB, "GiB") if max(course.largest for course in courses) >= _GIB else (_MIB, "MiB")
     top = max(course.largest for course in courses) / unit
-    for axes, course in zip(panels.flat, courses, strict=False):
+    for number, (axes, course) in enumerate(zip(panels.flat, courses, strict=False)):
         _panel(axes, pen, course, unit, name, top)
+        if number < len(courses) - columns:
+            axes.set_xlabel("")
     for axes in list(panels.flat)[len(courses) :]:
         axes.set_visible(False)
     handles = {name: line for axes in panels.flat for line, name in zip(*axes.get_legend_handles_labels(), strict=True)}

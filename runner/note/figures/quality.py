@@ -13,6 +13,7 @@ from runner.note.figures.canvas import Drawing, blank, without_data
 from runner.note.figures.style import BLUE, INK, RED, WHITE, Pen, name_axis, value_axis
 
 _ROW_INCHES = 0.27
+_LEAST_ROW_INCHES = 0.16
 _MOST_INCHES = 4.3
 _LABEL_ROOM = 0.2  # of the axis, right of 1, for the values
 
@@ -29,7 +30,8 @@ def quality(pen: Pen) -> Drawing:
     groups = list(dict.fromkeys(name for _, metrics in values for name in metrics))
     columns = 2 if len(groups) > 1 else 1
     lines = -(-len(groups) // columns)
-    canvas = blank(min(0.45 + lines * (0.36 + _ROW_INCHES * len(values)), _MOST_INCHES))
+    most = max(_MOST_INCHES, lines * _LEAST_ROW_INCHES * len(values))
+    canvas = blank(min(0.45 + lines * (0.36 + _ROW_INCHES * len(values)), most))
     grid = canvas.subplots(lines, columns, squeeze=False, sharex=True, sharey=True)
     panels = list(grid.flat)
     for axes, group in zip(panels, groups, strict=False):
