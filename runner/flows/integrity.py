@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from runner.flows.verification import Step
 from runner.note.attachments import attached_files
 from runner.protocol.judgement import read_final
 from runner.protocol.lockfile import read_lock
+from runner.protocol.schema import Lock
 from runner.seal.pdf import check_pdf
 from runner.seal.sums import PURPOSE, SignedList, evidence_files, holds_texts, parse_list
 
@@ -74,18 +76,17 @@ def check_files(
         f"{name}: left out, yet not a file of texts that was signed" for name in _wrongly(campaign, signed, left_out)
     ]
     remarks = [f"{name}: not in this archive" for name in sorted(left_out)]
-    for relative, digest in sorted(signed.files.items()):
-        path = campaign.root / relative
-        if path.is_symlink() or not path.is_file():
-            if relative not in left_out:
-                findings.append(f"{relative}: missing")
-        elif sha256_file(path) != digest:
-            same = _same_records(campaign, relative)
-            finding = f"{relative}: sha256 differs from the signed list"
-            if same and line_ends:
-                remarks.append(f"{relative}: same records, bytes differ (line ends)")
-            else:
-                findings.append(finding + " (same records, bytes differ: line ends)" * same)
+    paths = {relative: campaign.root / relative for relative in sorted(signed.files)}
+    missing = [name for name, path in paths.items() if path.is_symlink() or not path.is_file()]
+    changed = [name for name in paths if name not in missing and sha256_file(paths[name]) != signed.files[name]]
+    same = _same_records(campaign, changed)
+    findings += [f"{name}: missing" for name in missing if name not in left_out]
+    for name in changed:
+        if name in same and line_ends:
+            remarks.append(f"{name}: same records, bytes differ (line ends)")
+        else:
+            reason = " (same records, bytes differ: line ends)" if name in same else ""
+            findings.append(f"{name}: sha256 differs from the signed list{reason}")
     try:
         there = {relative for relative, _ in evidence_files(campaign)}
         findings += [f"{relative}: not covered by the signature" for relative in sorted(there - set(signed.files))]
@@ -98,18 +99,22 @@ def check_files(
     return Step("files", "passed", f"{whole} are byte for byte the ones that were signed", tuple(remarks), command)
 
 
-def _same_records(campaign: Campaign, relative: str) -> bool:
-    """Is this a frozen corpus whose records are still the frozen ones, though its bytes are not?"""
+def _same_records(campaign: Campaign, changed: Iterable[str]) -> frozenset[str]:
+    """Of these files, the frozen corpora whose records are still the frozen ones, though their bytes are not."""
+    names = {name for name in changed if name.startswith("protocol/")}
     try:
-        lock = read_lock(campaign)
-        files = {corpus.id: corpus for corpus in lock.protocol.corpus}
-        return any(
-            read_final(campaign, files[corpus.id]).records_sha256 == corpus.records_sha256
-            for corpus in lock.judgement.corpora
-            if relative in {file.path for file in corpus.final}
+        lock = Lock.load(campaign.lock) if names else None
+        corpora = [] if lock is None else lock.judgement.corpora
+        touched = [(corpus, names & {file.path for file in corpus.final}) for corpus in corpora]
+        files = {} if lock is None else {corpus.id: corpus for corpus in lock.protocol.corpus}
+        return frozenset(
+            name
+            for corpus, found in touched
+            if found and read_final(campaign, files[corpus.id]).records_sha256 == corpus.records_sha256
+            for name in found
         )
-    except RunnerError:
-        return False
+    except (RunnerError, KeyError):
+        return frozenset()
 
 
 def _wrongly(campaign: Campaign, signed: SignedList, left_out: frozenset[str]) -> list[str]:

@@ -148,7 +148,9 @@ def test_cut_lengthened_and_swapped_files_are_each_named(campaign: Campaign) -> 
     for change in (lambda data: data[:-1], lambda data: data + b"\n", lambda data: b""):
         for name in names:
             (campaign.root / name).write_bytes(change(whole[name]))
-        assert findings(campaign) == differs(names)
+        # A corpus with another line end after its last line still holds the same records, and that is said.
+        found = [line.removesuffix(" (same records, bytes differ: line ends)") for line in findings(campaign)]
+        assert found == differs(names)
     following = dict(zip(names, [*names[1:], names[0]], strict=True))
     for name in names:
         (campaign.root / name).write_bytes(whole[following[name]])
