@@ -1,0 +1,154 @@
+"""Rotated order, resumption, blank sheet, the commands and what they show (M16, M21, M48)."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from runner.cli.main import run as runner
+from runner.cli.progress import Bar, Lines, describe
+from runner.evidence.attempt import Attempt, ErrorInfo, Settings, Slot, Status
+from runner.measure.batches import plan_batches
+from runner.measure.environment import allowed_variables, worker_environment
+from runner.measure.plan_sheet import BLANK_COLUMNS
+from runner.measure.schedule import Planned, missing, schedule
+from runner.protocol.schema import LockedVariant
+from tests.measure.light import light_campaign, run
+
+VARIANTS = tuple(LockedVariant(id=f"b{size}", series="batch", settings=Settings(batch_size=size)) for size in (1, 4, 8))
+
+
+def attempt_for(item: Planned, status: Status, gpu: str = "cpu") -> Attempt:
+    from tests.evidence.test_attempt_record import attempt
+
+    return attempt(
+        attempt_id=f"{item.variant.id}-{item.slot.pass_index}", variant_id=item.variant.id, corpus_id=item.corpus_id,
+        seed=item.seed, slot=item.slot, status=status, gpu_declared=gpu, requested=item.variant.settings,
+    )
+
+
+def test_m21_the_order_rotates_so_that_no_variant_is_always_first() -> None:
+    planned = list(schedule(VARIANTS, ["c"], [0], 5))
+    order = [item.variant.id for item in planned]
+    expected = ["b1 b4 b8", "b4 b8 b1", "b8 b1 b4", "b1 b4 b8", "b4 b8 b1"]
+    assert [" ".join(order[start : start + 3]) for start in range(0, 15, 3)] == expected
+    assert [item.slot for item in planned[3:6]] == [Slot(pass_index=1, position=place) for place in range(3)]
+
+
+def test_m27_every_seed_and_corpus_is_measured_for_every_variant() -> None:
+    planned = list(schedule(VARIANTS, ["c", "d"], [0, 1], 2))
+    keys = {(item.variant.id, item.corpus_id, item.seed, item.slot.pass_index) for item in planned}
+    assert len(planned) == len(keys) == 3 * 2 * 2 * 2
+
+
+@pytest.mark.parametrize("status", list(Status))
+def test_m16_only_interrupted_and_unavailable_slots_are_run_again(status: Status) -> None:
+    planned = list(schedule(VARIANTS, ["c"], [0], 1))
+    left = missing(planned, [attempt_for(planned[1], status)], "cpu")
+    again = status in (Status.INTERRUPTED, Status.UNAVAILABLE)
+    assert [item.variant.id for item in left] == (["b1", "b4", "b8"] if again else ["b1", "b8"])
+    retry = "b4-0" if status is Status.INTERRUPTED else None
+    assert all(item.retry_of == (retry if item.variant.id == "b4" else None) for item in left)
+
+
+def test_attempts_on_other_hardware_fill_no_slot() -> None:
+    planned = list(schedule(VARIANTS, ["c"], [0], 1))
+    assert len(missing(planned, [attempt_for(item, Status.COMPLETED, "b200") for item in planned], "cpu")) == 3
+
+
+def test_m15_every_document_is_in_exactly_one_batch_of_the_plan() -> None:
+    lengths = [5, 900, 3, 3, 40, 41, 2, 7]
+    for grouping in ("none", "length-sorted", "token-budget:100"):
+        plan = plan_batches(lengths, 3, grouping)
+        assert sorted(position for batch in plan for position in batch) == list(range(len(lengths)))
+        assert max(map(len, plan)) <= 3
+    assert plan_batches(lengths, 3, "none")[0] == [0, 1, 2]
+    assert plan_batches(lengths, 3, "length-sorted")[0] == [1, 5, 4]
+    assert plan_batches(lengths, 3, "token-budget:100")[:2] == [[1], [5, 4]]
+
+
+def test_m48_the_sheet_is_blank_until_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    campaign = light_campaign(tmp_path, batches=(1, 4), passes=3)
+    assert runner(["--campaign", str(tmp_path), "plan"]) == 0
+    assert "6 planned attempts, nothing measured yet" in capsys.readouterr().out
+    with (campaign.records / "plan-sheet.csv").open(encoding="utf-8", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert [row["variant"] for row in rows] == ["b1", "b4", "b4", "b1", "b1", "b4"]
+    assert all(row[column] == "" for row in rows for column in BLANK_COLUMNS)
+    assert {row["expected_ids"] for row in rows} == {"10"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--gpu", "cpu", "--batches", "1 x"], "batches are whole numbers"),
+        (["--gpu", "cpu", "--batches", "1 4", "--series", "b1"], "not both"),
+        (["--gpu", "cpu", "--series", "nothing"], "no series or variant"),
+        (["--gpu", "cpu", "--passes", "2000"], "allows 1 to 1000 passes"),
+        (["--gpu", "../x"], "named as in tariffs.csv"),
+        (["--gpu", "cpu", "--batches", "0"], "batches are whole numbers"),
+    ],
+)
+def test_bad_requests_are_refused_and_nothing_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
+) -> None:
+    campaign = light_campaign(tmp_path)
+    assert runner(["--campaign", str(tmp_path), "measure", *arguments]) == 2
+    assert words in capsys.readouterr().err
+    assert not campaign.attempts.exists()
+
+
+def test_measuring_before_the_freeze_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert runner(["--campaign", str(tmp_path), "measure", "--gpu", "cpu"]) == 2
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_progress_says_what_runs_and_how_long_it_may_take(capsys: pytest.CaptureFixture[str]) -> None:
+    planned = list(schedule(VARIANTS, ["c"], [0], 1))
+    for progress in (Lines(), Bar()):
+        progress.begin(planned)
+        progress.started(planned[0])
+        row = attempt_for(planned[0], Status.COMPLETED).model_copy(
+            update={"pass_seconds": 1.25, "completed_documents": 100}
+        )
+        progress.ended(row)
+        progress.started(planned[1])
+        error = ErrorInfo(kind="killed", message="killed, cause unknown")
+        progress.ended(attempt_for(planned[1], Status.KILLED).model_copy(
+            update={"error": error, "completed_documents": 37}
+        ))
+        shown = capsys.readouterr().err
+        assert "[1/3] cpu b1 pass 1: 1.250 s, 100 documents" in shown
+        assert "killed ('killed, cause unknown'), 37 of 100 documents" in shown
+        if isinstance(progress, Bar):
+            assert "about 0:0" in shown and "left" in shown
+
+
+def test_control_characters_of_an_error_never_reach_the_terminal() -> None:
+    (item,) = list(schedule(VARIANTS[:1], ["c"], [0], 1))
+    row = attempt_for(item, Status.FAILED).model_copy(update={"error": ErrorInfo(kind="x", message="\x1b[2J boom")})
+    assert "\x1b" not in describe(row)
+
+
+def test_m53_a_token_never_lands_in_a_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_TOKEN", "hf_secret_secret")
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    campaign = light_campaign(tmp_path)
+    run(campaign, passes=1)
+    (manifest,) = campaign.manifests.iterdir()
+    content = json.loads(manifest.read_bytes())
+    assert content["environment"]["OMP_NUM_THREADS"] == "1"
+    assert all(b"hf_secret" not in path.read_bytes() for path in campaign.records.rglob("*") if path.is_file())
+    assert allowed_variables({"AWS_SECRET_ACCESS_KEY": "x", "TZ": "UTC"}) == {"TZ": "UTC"}
+
+
+def test_declared_threads_reach_every_library_and_workers_stay_offline() -> None:
+    environment = worker_environment({"PATH": "/bin", "OMP_WAIT_POLICY": "active"}, 3)
+    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS"):
+        assert environment[name] == "3"
+    assert environment["HF_HUB_OFFLINE"] == "1"
+    assert environment["OMP_WAIT_POLICY"] == "active", "what the user set stays"
+    assert "OMP_NUM_THREADS" not in worker_environment({}, None)
