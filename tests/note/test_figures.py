@@ -12,7 +12,7 @@ import pytest
 
 from runner.errors import InputRefused
 from runner.evidence.attempt import Status
-from runner.note.figures import make_figures
+from runner.note.figures import Figure, make_figures
 from runner.note.format import Formatter
 from runner.note.i18n import Catalogue
 from tests.decide.worlds import World, tariffs
@@ -48,9 +48,17 @@ def test_same_evidence_same_bytes_in_any_time_zone(tmp_path: Path, tokyo: None) 
     assert one == other
 
 
-def test_svg_has_a_title_a_description_no_date_and_no_fonts_of_the_machine(tmp_path: Path) -> None:
-    evidence = evidence_of(rental_world(), tmp_path / "campaign")
-    for figure in make_figures(evidence, Formatter("en"), Catalogue("en"), tmp_path / "figures"):
+@pytest.fixture(scope="module")
+def rental(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Figure]:
+    """The figures of the rental world, drawn once."""
+    folder = tmp_path_factory.mktemp("rental")
+    evidence = evidence_of(rental_world(), folder / "campaign")
+    figures = make_figures(evidence, Formatter("en"), Catalogue("en"), folder / "figures")
+    return {figure.id: figure for figure in figures}
+
+
+def test_svg_has_a_title_a_description_no_date_and_no_fonts_of_the_machine(rental: dict[str, Figure]) -> None:
+    for figure in rental.values():
         text = figure.path.read_text(encoding="utf-8")
         tree = ElementTree.fromstring(text)
         assert not list(tree.iter(f"{SVG}text")), "letters are outlines"
@@ -60,21 +68,18 @@ def test_svg_has_a_title_a_description_no_date_and_no_fonts_of_the_machine(tmp_p
         assert len(figure.description) > 40 and len(figure.caption) > 40
 
 
-def test_ids_of_two_figures_never_collide(tmp_path: Path) -> None:
+def test_ids_of_two_figures_never_collide(rental: dict[str, Figure]) -> None:
     """Inlined into one page, an id may stand only once, or clip paths of one figure cut another."""
-    drawn = _draw(rental_world(), tmp_path)
     seen: dict[str, str] = {}
-    for name, data in drawn.items():
-        for element in ElementTree.fromstring(data).iter():
+    for name, figure in rental.items():
+        for element in ElementTree.fromstring(figure.path.read_bytes()).iter():
             if "id" in element.attrib and element.tag == f"{SVG}clipPath":
                 assert seen.setdefault(element.attrib["id"], name) == name
 
 
-def test_durations_are_all_told_with_their_failures(tmp_path: Path) -> None:
+def test_durations_are_all_told_with_their_failures(rental: dict[str, Figure]) -> None:
     """M30, M23: raw points and failures in words too."""
-    evidence = evidence_of(rental_world(), tmp_path / "campaign")
-    figures = {f.id: f for f in make_figures(evidence, Formatter("en"), Catalogue("en"), tmp_path / "figures")}
-    text = figures["fig-durations"].description
+    text = rental["fig-durations"].description
     for value in ("48.6", "49.0", "48.8", "51.3", "48.7"):
         assert value in text
     assert "A.b8" in text and "failures: 2" in text

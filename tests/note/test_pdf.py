@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,10 @@ import pytest
 from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
 from runner.note.attachments import BUNDLE, Attached, _bundled, attached_files
-from runner.note.build import NoteFiles
+from runner.note.build import NoteFiles, build_note
 from runner.note.pdf import PageRefused, render_pdf
 from runner.units import parse_utc
+from tests.note.sample import PRICED, make_campaign
 from tests.note.test_case_texts import pdf_text
 
 WHEN = parse_utc("2026-10-05T08:00:00Z")
@@ -135,3 +137,12 @@ def test_nothing_is_fetched(address: str) -> None:
 def test_a_mistake_in_the_style_is_no_silence() -> None:
     with pytest.raises(PageRefused, match="could not be made"):
         render_pdf(PAGE, "p { colour: red }", {}, [], dated=WHEN, identifier=b"x")
+
+
+def test_the_decision_stays_on_page_one_when_the_words_are_many(tmp_path: Path) -> None:
+    sample = replace(PRICED, text="Which configuration classifies every message of the whole archive? " * 9)
+    built = build_note(make_campaign(tmp_path / "c", sample), "de")
+    done = subprocess.run(["pdftotext", "-l", "1", str(built.pdf), "-"], capture_output=True, text=True, check=True)
+    assert "pdfsig" in done.stdout and "Ohne unsere Software" in done.stdout
+    second = subprocess.run(["pdftotext", "-f", "2", "-l", "2", str(built.pdf), "-"], capture_output=True, text=True)
+    assert "Frage und Protokoll" in second.stdout, "the contents begin page 2"

@@ -11,6 +11,8 @@ from runner.note.parts.tables import attempts_of
 from runner.note.words import NOTHING, Speaker
 from runner.units import exact_seconds
 
+_MOST_RAW = 30
+
 
 def durations(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
     """One row per configuration, corpus and seed, with every raw duration."""
@@ -30,7 +32,7 @@ def _duration_row(row: BalanceRow, summary: Summary, several: bool, speaker: Spe
 
     return {
         "name": name,
-        "raw": " · ".join(fmt.decimal(value, places) for value in raw) or NOTHING,
+        "raw": _raw(raw, places, speaker),
         "median": shown(summary.median_seconds),
         "minimum": shown(summary.minimum_seconds),
         "maximum": shown(summary.maximum_seconds),
@@ -40,6 +42,16 @@ def _duration_row(row: BalanceRow, summary: Summary, several: bool, speaker: Spe
         "not_counted": str(summary.not_counted),
         "rate": fmt.decimal(summary.documents_per_second, 1) if summary.documents_per_second else NOTHING,
     }
+
+
+def _raw(raw: list[Decimal], places: int, speaker: Speaker) -> str:
+    """Every duration; of very many the first ones, and how many more the attached table holds."""
+    shown = " · ".join(speaker.fmt.decimal(value, places) for value in raw[:_MOST_RAW]) or NOTHING
+    more = len(raw) - _MOST_RAW
+    if more <= 0:
+        return shown
+    rest = speaker.catalogue.ngettext("%(count)s more in the record", "%(count)s more in the record", more)
+    return f"{shown} … {rest}"
 
 
 def _places(values: list[Decimal]) -> int:

@@ -42,7 +42,10 @@ def page_one(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
 def _headline(evidence: Evidence, row: BalanceRow | None, speaker: Speaker) -> str:
     t = speaker.catalogue
     if row is None:
-        return t.gettext("Undecided: the evidence does not name one configuration")
+        names = evidence.decision.tied
+        if not names or len(names) > _MOST_LISTED:
+            return t.gettext("Undecided: nothing can be chosen yet")
+        return t.gettext("Undecided between %(names)s", names=", ".join(names))
     if row.package is None:
         return t.gettext("Use %(name)s on the own machine", name=row.configuration_id)
     package = row.package
@@ -65,7 +68,7 @@ def _facts(evidence: Evidence, row: BalanceRow | None, speaker: Speaker) -> list
     }
     cost = {
         "label": t.gettext("Committed cost"),
-        "value": _cost(row, speaker),
+        "value": _cost(evidence, row, speaker),
         "below": _cost_reason(row, speaker),
     }
     return [
@@ -73,7 +76,7 @@ def _facts(evidence: Evidence, row: BalanceRow | None, speaker: Speaker) -> list
         cost,
         {
             "label": t.gettext("Package"),
-            "value": _package(row, speaker),
+            "value": _package(evidence, row, speaker),
             "below": speaker.sentence(package.reason) if package else _package_reason(row, speaker),
         },
         _window_fact(evidence, row, speaker),
@@ -174,9 +177,14 @@ def _tied(evidence: Evidence, speaker: Speaker) -> str:
     return speaker.catalogue.gettext("between %(names)s", names=", ".join(evidence.decision.tied))
 
 
-def _cost(row: BalanceRow | None, speaker: Speaker) -> str:
+def _only_own(evidence: Evidence) -> bool:
+    """Whether all that was measured is the user's own: then no cost applies to any of it."""
+    return bool(evidence.measured_rows) and all(row.own_machine for row in evidence.measured_rows)
+
+
+def _cost(evidence: Evidence, row: BalanceRow | None, speaker: Speaker) -> str:
     if row is None:
-        return NOTHING
+        return speaker.catalogue.gettext("not applicable") if _only_own(evidence) else NOTHING
     if row.committed_cost is None:
         return speaker.catalogue.gettext("not applicable") if row.own_machine else NOTHING
     return speaker.fmt.money(row.committed_cost, row.currency or "")
@@ -193,10 +201,10 @@ def _cost_reason(row: BalanceRow | None, speaker: Speaker) -> str:
     return speaker.catalogue.gettext("%(price)s per lot, unused time is not refunded", price=each)
 
 
-def _package(row: BalanceRow | None, speaker: Speaker) -> str:
+def _package(evidence: Evidence, row: BalanceRow | None, speaker: Speaker) -> str:
     t = speaker.catalogue
     if row is None:
-        return NOTHING
+        return t.gettext("not applicable") if _only_own(evidence) else NOTHING
     if row.package is None:
         return t.gettext("not applicable") if row.own_machine else NOTHING
     package = row.package
