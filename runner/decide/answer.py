@@ -14,7 +14,8 @@ def answer_lines(balance: Balance, decision: Decision) -> list[str]:
     head = f"chosen: {decision.chosen}" if decision.chosen else "undecided"
     if decision.no_comparison:
         head += " (no comparison)"
-    lines = [decision.question, "", head, *_listed(decision.reasons), f"  rule: {decision.rule}"]
+    question = decision.question + (" (synthetic data: made up, an example)" if decision.synthetic else "")
+    lines = [question, "", head, *_listed(decision.reasons), f"  rule: {decision.rule}"]
     lines += _section("would help", decision.would_help)
     lines += ["", *_table(balance)]
     lines += _section(

@@ -49,6 +49,7 @@ def decide(balance: Balance, protocol: Protocol) -> Decision:
     compared = [row for row in rows if row.accepted]
     return Decision(
         question=protocol.question.text,
+        synthetic=protocol.question.synthetic,
         protocol_name=protocol.question.name,
         protocol_revision=protocol.question.revision,
         lock_sha256=balance.lock_sha256,

@@ -210,6 +210,7 @@ class Decision(Record):
 
     schema_version: Literal["decision/1"] = "decision/1"
     question: str
+    synthetic: bool = Field(default=False, description="made-up data: said wherever the answer is shown")
     protocol_name: str
     protocol_revision: int
     lock_sha256: str

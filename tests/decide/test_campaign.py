@@ -72,6 +72,7 @@ def test_decide_writes_its_files_and_prints_the_answer(campaign: Campaign, capsy
     assert run(["--campaign", str(campaign.root), "decide"]) == 0
     text = capsys.readouterr().out
     assert "chosen: cpu.b4" in text
+    assert "synthetic data" in text.splitlines()[0]
     assert "rtx-4090: not measured (b1, b4, b8)" in text
     assert "not applicable" in text
     assert sorted(path.name for path in campaign.note.iterdir()) == sorted(NAMES)
