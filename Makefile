@@ -123,7 +123,7 @@ demo-model: $(INSTALLED) ## Make the embedded corpus and model again (minutes)
 .PHONY: test test-gpu lint bench lock clean
 test: ## Install and run all tests [TESTS=tests/house]
 	@$(INSTALL) --extras "measure report dev" --system-torch "$$SYSTEM_TORCH" --test-tools
-	@$(ONE_THREAD) .venv/bin/python -m pytest -n 2 --dist loadfile -q $${TESTS:+"$$TESTS"}
+	@$(ONE_THREAD) .venv/bin/python -m pytest -n 2 --dist loadfile $${TESTS:+"$$TESTS"}
 
 test-gpu: $(INSTALLED) ## Run the tests that need a real GPU
 	@.venv/bin/python -m pytest -m gpu $${TESTS:+"$$TESTS"}
