@@ -255,6 +255,26 @@ def test_a_forged_decision_signed_again_is_found_by_deciding_again(campaign: Cam
     assert "note" in found  # the id is made from the decision
 
 
+def test_an_older_version_may_write_a_decision_otherwise_but_not_decide_otherwise(campaign: Campaign) -> None:
+    """Same content in another form passes only if other code made it; another cost never passes."""
+    balance = json.loads(campaign.balance.read_bytes())
+    campaign.balance.write_text(json.dumps(balance), encoding="utf-8")
+    sign_again(campaign)
+    assert failed(verify(campaign.root))["decision"][1] == ("note/balance.json: differs",)
+
+    signer = campaign.note / "signer.json"
+    signer.write_bytes(signer.read_bytes().replace(b"gpu-decision-note ", b"gpu-decision-note 0.0."))
+    sign_again(campaign)
+    found = verify(campaign.root)
+    assert "decision" not in failed(found)
+    assert any("the same choice, costs and durations" in step.finding for step in found.steps)
+
+    balance["rows"][0]["summaries"][0]["raw_seconds"][0] = 0.5
+    campaign.balance.write_text(json.dumps(balance), encoding="utf-8")
+    sign_again(campaign)
+    assert "decision" in failed(verify(campaign.root))
+
+
 def test_a_forged_text_signed_again_is_found_by_rendering_again(campaign: Campaign) -> None:
     path = campaign.note / "decision-note.qmd"
     path.write_bytes(path.read_bytes() + b"\nGuaranteed.\n")
