@@ -6,6 +6,7 @@ import base64
 import os
 import stat
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -186,3 +187,28 @@ def test_without_ssh_keygen_the_package_is_named(tmp_path: Path, monkeypatch: py
         signing_key(Campaign(tmp_path), {})
     assert "openssh-client" in str(caught.value.next_step)
     assert not any((tmp_path / "protocol" / "keys").glob("local*"))
+
+
+def test_an_agent_signs_with_a_key_that_has_a_passphrase(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both the locked private key and its public half name a key that the agent holds."""
+    locked = make_key(tmp_path, name="locked", passphrase="secret")
+    answer = tmp_path / "answer"
+    answer.write_text("#!/bin/sh\necho secret\n", encoding="utf-8")
+    answer.chmod(0o700)
+    socket = tmp_path / "agent"
+    agent = subprocess.Popen(["ssh-agent", "-D", "-a", str(socket)], stdout=subprocess.DEVNULL)
+    try:
+        monkeypatch.setenv("SSH_AUTH_SOCK", str(socket))
+        monkeypatch.setenv("SSH_ASKPASS", str(answer))
+        monkeypatch.setenv("SSH_ASKPASS_REQUIRE", "force")
+        for _ in range(100):
+            if socket.exists():
+                break
+            time.sleep(0.05)
+        subprocess.run(["ssh-add", "-q", str(locked)], check=True, timeout=30, stdin=subprocess.DEVNULL)
+        for path in (locked, locked.with_suffix(".pub")):
+            key = signing_key(Campaign(tmp_path), {"SIGNING_KEY": str(path)})
+            assert check_signature(DATA, sign(DATA, key, Purpose.NOTE), Purpose.NOTE).valid
+    finally:
+        agent.terminate()
+        agent.wait(timeout=10)
