@@ -17,12 +17,13 @@ _PLACES = 3
 
 
 @runner_command("baseline")
-def baseline(session: Session) -> Output:
+@click.option("--gpu", default="cpu", help="where to compute; a large model may need the rented card (default: cpu)")
+def baseline(session: Session, gpu: str) -> Output:
     """Reference predictions of every corpus, untimed, before the freeze."""
     from runner.measure.baseline import make_baselines
 
     campaign = Campaign(session.root)
-    files = make_baselines(campaign)
+    files = make_baselines(campaign, gpu)
     lines = [
         f"{campaign.relative(file.path)}: {file.documents} documents" + ("" if file.made else " (unchanged)")
         for file in files

@@ -14,6 +14,7 @@ from runner.evidence.attempt import Settings, Status
 from runner.evidence.campaign import Campaign
 from runner.evidence.canonical import content_sha256, load_json_file, pretty_json, sha256_file
 from runner.evidence.files import campaign_lock, write_atomic
+from runner.measure.devices import OWN_MACHINE, look_for
 from runner.measure.environment import worker_environment
 from runner.measure.job import Job, ModelSource
 from runner.measure.rows import WorkFiles, verdict_on_end
@@ -36,10 +37,10 @@ class BaselineFile:
     made: bool
 
 
-def make_baselines(campaign: Campaign) -> tuple[BaselineFile, ...]:
+def make_baselines(campaign: Campaign, gpu: str = OWN_MACHINE) -> tuple[BaselineFile, ...]:
     """Predict every corpus once with the protocol's baseline settings. Nothing is timed or recorded as an attempt.
 
-    A baseline that was made from the same corpus, model and settings is kept.
+    A baseline that was made from the same corpus, model and settings is kept. Large models may need a card.
     """
     protocol = read_protocol(campaign.protocol)
     if protocol.baseline.file is not None:
@@ -50,8 +51,12 @@ def make_baselines(campaign: Campaign) -> tuple[BaselineFile, ...]:
     folder = resolve_model(protocol.model, campaign.protocol_dir)
     corpora = [(files, _read(campaign, files)) for files in protocol.corpus]
     model = _model_source(protocol, folder, [corpus for _, corpus in corpora])
+    presence = look_for(gpu, 1, campaign.tariffs)
+    if presence.torch_device is None:
+        raise NotAccepted(f"no baseline was made: {presence.problem}", next_step="runner doctor")
+    work = _Work(campaign, protocol, folder, model, presence.torch_device)
     with campaign_lock(campaign), StopRequest().listening() as stop:
-        return tuple(_baseline(campaign, protocol, folder, model, files, corpus, stop) for files, corpus in corpora)
+        return tuple(_baseline(work, files, corpus, stop) for files, corpus in corpora)
 
 
 def _read(campaign: Campaign, files: CorpusFiles) -> Corpus:
@@ -82,15 +87,19 @@ def _model_source(protocol: Protocol, folder: ModelFolder, corpora: list[Corpus]
     )
 
 
-def _baseline(
-    campaign: Campaign,
-    protocol: Protocol,
-    folder: ModelFolder,
-    model: ModelSource,
-    files: CorpusFiles,
-    corpus: Corpus,
-    stop: StopRequest,
-) -> BaselineFile:
+@dataclass(frozen=True)
+class _Work:
+    """What the baselines of all corpora share."""
+
+    campaign: Campaign
+    protocol: Protocol
+    folder: ModelFolder
+    model: ModelSource
+    device: str
+
+
+def _baseline(shared: _Work, files: CorpusFiles, corpus: Corpus, stop: StopRequest) -> BaselineFile:
+    campaign, protocol, model = shared.campaign, shared.protocol, shared.model
     path = campaign.baseline_dir / f"{files.id}.parquet"
     sidecar = path.with_suffix(".json")
     settings = protocol.baseline.settings.model_copy(
@@ -99,7 +108,7 @@ def _baseline(
     inputs = {
         "corpus_id": files.id,
         "corpus_records_sha256": corpus.records_sha256,
-        "model_files_sha256": content_sha256([file.as_json() for file in folder.files]),
+        "model_files_sha256": content_sha256([file.as_json() for file in shared.folder.files]),
         "requested": settings.as_json(),
         "seed": protocol.measurement.seeds[0],
     }
@@ -114,7 +123,7 @@ def _baseline(
         model=model,
         settings=settings.as_json(),
         seed=protocol.measurement.seeds[0],
-        device="cpu",
+        device=shared.device,
         warm_up_inputs="none",
         warm_up_passes=0,
         sample_interval_seconds=1.0,
@@ -143,6 +152,7 @@ def _baseline(
         raise NotAccepted("the baseline did not run as the protocol asks", details=differences)
     made = {"schema_version": "baseline/1", "made_by": "runner baseline", **inputs}
     made |= {"predictions_sha256": sha256_file(path), "documents": documents, "effective": facts["effective"]}
+    made["device"] = shared.device
     made |= {"runtime": facts["runtime"], "model": facts["model"], "tokenizer": facts["tokenizer"]}
     write_atomic(sidecar, pretty_json(made))
     return BaselineFile(files.id, path, documents, made=True)

@@ -112,9 +112,10 @@ def run_worker(
         os.close(read_end)
     if timed_out or stopped_by:
         _kill_group(child.pid)
-    _, status, usage = os.wait4(child.pid, 0)
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
     elapsed = time.monotonic() - start
-    _kill_group(child.pid)  # processes that the worker left behind
+    _kill_group(child.pid)  # processes that it left behind, while its id cannot be another's yet
+    _, status, usage = os.wait4(child.pid, 0)
     code = os.waitstatus_to_exitcode(status)
     child.returncode = code
     end = ChildEnd(

@@ -1,0 +1,64 @@
+"""Reference predictions: untimed, full precision, before the freeze; kept while nothing changed (M2)."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from runner.cli.main import run as runner
+from runner.errors import NotAccepted
+from runner.evidence.campaign import Campaign
+from runner.measure.baseline import make_baselines
+from tests.support.small_campaign import PROTOCOL, make_campaign
+
+pytest.importorskip("torch")
+ROOT = Path(__file__).parents[2]
+ROWS = [(f"d{number}", text, label, "short") for number, (text, label) in enumerate(
+    [("Where is my parcel?", "delivery"), ("I was charged twice.", "billing"), ("Broken screen.", "product")] * 3
+)]
+
+
+@pytest.fixture
+def campaign(tmp_path: Path) -> Campaign:
+    protocol = PROTOCOL.replace('value = "long"', 'value = "short"')
+    made = make_campaign(tmp_path, rows=ROWS, protocol=protocol)
+    shutil.rmtree(made.protocol_dir / "model")
+    shutil.copytree(ROOT / "protocol" / "model", made.protocol_dir / "model")
+    shutil.rmtree(made.baseline_dir)
+    made.tariffs.write_text("gpu,device_pattern\n", encoding="utf-8")
+    return made
+
+
+@pytest.mark.e2e
+def test_m2_the_baseline_is_made_once_and_again_only_for_other_inputs(
+    campaign: Campaign, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert runner(["--campaign", str(campaign.root), "baseline"]) == 0
+    assert "small-final.parquet: 9 documents" in capsys.readouterr().out
+    (path,) = campaign.baseline_dir.glob("*.parquet")
+    assert pq.read_table(path).column("id").to_pylist() == [row[0] for row in ROWS]
+    sidecar = json.loads(path.with_suffix(".json").read_bytes())
+    assert sidecar["effective"]["precision"] == "fp32" and sidecar["effective"]["batch_size"] == 1
+    assert not campaign.attempts.exists(), "no attempt, no time"
+    assert not list(campaign.journals.iterdir())
+    assert [file.made for file in make_baselines(campaign)] == [False]
+    path.write_bytes(path.read_bytes() + b" ")
+    assert [file.made for file in make_baselines(campaign)] == [True]
+
+
+def test_a_baseline_on_a_card_that_is_not_there_is_not_made(campaign: Campaign) -> None:
+    with pytest.raises(NotAccepted, match="found no card"):
+        make_baselines(campaign, "b200")
+    assert not campaign.baseline_dir.exists()
+
+
+def test_a_model_that_cannot_be_loaded_is_one_message(campaign: Campaign, capsys: pytest.CaptureFixture[str]) -> None:
+    (campaign.protocol_dir / "model" / "model.safetensors").write_bytes(b"no weights")
+    assert runner(["--campaign", str(campaign.root), "baseline"]) in (2, 3)
+    shown = capsys.readouterr().err
+    assert "no baseline was made" in shown and "Traceback" not in shown
+    assert not campaign.baseline_dir.exists()
