@@ -18,7 +18,7 @@ from benchmarks.harness import Figure, Measure, families
 
 RESULTS = Path(__file__).with_name("results.json")
 # Not families: the harness itself, and scripts that run in processes of their own.
-_NOT_FAMILIES = frozenset({"__main__", "harness", "campaigns", "bare_process", "engine_passes"})
+_NOT_FAMILIES = frozenset({"__main__", "harness", "campaigns", "bare_process", "engine_passes", "judge_rows"})
 
 
 def load_families() -> dict[tuple[str, ...], Measure]:

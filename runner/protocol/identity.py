@@ -22,6 +22,7 @@ Integers = npt.NDArray[np.int64]
 Number = TypeVar("Number", bound=np.generic)
 _LISTED = 20
 _COMPARED_FOR_HINTS = 100_000
+_HASHED_AT_ONCE = 4_000_000
 _FLOAT_LIKE = re.compile(r"[+-]?([0-9]+\.[0-9]*|[0-9]*\.?[0-9]+[eE][+-]?[0-9]+|nan|inf|NaN|Infinity)")
 
 
@@ -96,12 +97,16 @@ def _as_plain_text(values: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _positions(expected: pa.ChunkedArray, observed: pa.ChunkedArray) -> Integers:
-    known = _as_plain_text(expected).combine_chunks()
-    parts = [
-        pc.fill_null(pc.index_in(chunk, value_set=known), -1).to_numpy(zero_copy_only=False)
-        for chunk in _as_plain_text(observed).chunks
-    ]
-    return np.concatenate(parts).astype(np.int64) if parts else np.empty(0, dtype=np.int64)
+    """Place of every observed id, -1 for none. The hash table of Arrow is large: one slice at a time."""
+    positions = np.full(len(observed), -1, dtype=np.int64)
+    wanted = _as_plain_text(observed).combine_chunks()
+    known = _as_plain_text(expected)
+    for start in range(0, len(known), _HASHED_AT_ONCE):
+        part = known.slice(start, _HASHED_AT_ONCE).combine_chunks()
+        found = pc.fill_null(pc.index_in(wanted, value_set=part), -1).to_numpy(zero_copy_only=False)
+        hit = found >= 0
+        positions[hit] = found[hit].astype(np.int64) + start
+    return positions
 
 
 def _rows_by_id(predictions: Predictions, rows: Integers) -> dict[str, list[int]]:
