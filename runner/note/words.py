@@ -32,7 +32,7 @@ class Speaker:
 
     def say(self, message: str, **values: str) -> str:
         """Only for messages that are literals elsewhere (tables of words below)."""
-        return self.catalogue.gettext(message, **values)
+        return message if message == NOTHING else self.catalogue.gettext(message, **values)
 
     def sentence(self, reason: Reason) -> str:
         """A reason of the decision, translated by its code; an unknown code keeps its English text."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import subprocess
-from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -65,19 +64,14 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("no_network")
-def test_markup_in_notes_is_shown_literally(tmp_path: Path) -> None:
+def test_markup_in_notes_is_shown_literally(tmp_path: Path, note: NoteFiles) -> None:
     """NO-01: tags, crossed tags, a script, a closing table, a remote picture, and our own markup."""
     lines = (CASES / "NO-01" / "notes.txt").read_text(encoding="utf-8").splitlines()
     ours = ["{{ decision }} {% raw %}", "| a | b |", "`code` **bold** _it_ [x](http://e.invalid)", "@fig-x {#y} ::: \\"]
-    plain = make_campaign(tmp_path / "plain", OWN_MACHINE)
-    strange = make_campaign(tmp_path / "strange", replace(OWN_MACHINE, notes=(*lines, *ours)))
-    for campaign in (plain, strange):
-        notes = (*lines, *ours) if campaign is strange else ("plain",)
-        rewrite_attempts(campaign, lambda a, n=notes: a.model_copy(update={"notes": n if a.error else ()}))
-    built, plain_built = build_note(strange), build_note(plain)
+    built = with_notes(tmp_path / "strange", "en", *lines, *ours)
 
     html = built.html.read_text(encoding="utf-8")
-    page, plain_page = elements(html), elements(plain_built.html.read_text(encoding="utf-8"))
+    page, plain_page = elements(html), elements(note.html.read_text(encoding="utf-8"))
     assert "&lt;script&gt;" in html
     assert page.names.count("script") == 0 and page.names.count("img") == 0
     assert page.names == plain_page.names, "the page keeps its structure"
@@ -88,38 +82,50 @@ def test_markup_in_notes_is_shown_literally(tmp_path: Path) -> None:
     assert "<title>X</title>" not in html
 
 
-def with_notes(root: Path, *notes: str) -> NoteFiles:
+def with_notes(root: Path, language: str, *notes: str) -> NoteFiles:
     """A note in which the failed attempt carries these notes."""
     campaign = make_campaign(root, OWN_MACHINE)
     rewrite_attempts(campaign, lambda a: a.model_copy(update={"notes": notes if a.error else ()}))
-    return build_note(campaign)
+    return build_note(campaign, language)
 
 
-def test_turkish_letters_and_the_lira_sign_are_in_our_fonts(tmp_path: Path) -> None:
+TURKISH = (CASES / "NO-04" / "notes.txt").read_text(encoding="utf-8").splitlines()
+LONG_NOTE = (CASES / "NO-06" / "notes.txt").read_text(encoding="utf-8").strip()
+LONG_ROW = next(
+    row.split(",")
+    for row in (CASES / "NO-06" / "corpus.csv").read_text(encoding="utf-8").splitlines()
+    if row.startswith("AAA")
+)
+
+
+@pytest.fixture(scope="module")
+def strange(tmp_path_factory: pytest.TempPathFactory) -> NoteFiles:
+    """A Turkish note with letters, signs and lengths that break other tools."""
+    root = tmp_path_factory.mktemp("strange") / "c"
+    return with_notes(root, "tr", *TURKISH, "Chinese 中 and emoji 😀", LONG_NOTE, LONG_ROW[0], LONG_ROW[1])
+
+
+def test_turkish_letters_and_the_lira_sign_are_in_our_fonts(strange: NoteFiles) -> None:
     """NO-04: shown by embedded fonts; what no font has is shown by its number, with a warning."""
-    notes = (CASES / "NO-04" / "notes.txt").read_text(encoding="utf-8").splitlines()
-    built = with_notes(tmp_path / "c", *notes, "Chinese 中 and emoji 😀")
-    printed = squeezed(pdf_text(built.pdf))
-    for line in notes:
+    printed, html = squeezed(pdf_text(strange.pdf)), strange.html.read_text(encoding="utf-8")
+    for line in TURKISH:
         assert squeezed(line) in printed
-        assert line in built.html.read_text(encoding="utf-8")
+        assert line in html
+    assert '<html lang="tr">' in html
     assert "ChineseU+4E2DandemojiU+1F600" in printed
     assert "\ufffd" not in printed and "\u25a0" not in printed
-    assert built.warnings == ("not in the note's fonts, shown by number: U+4E2D, U+1F600",)
+    assert strange.warnings == ("not in the note's fonts, shown by number: U+4E2D, U+1F600",)
 
 
-def test_long_tokens_stay_on_the_page(tmp_path: Path) -> None:
+def test_long_tokens_stay_on_the_page(strange: NoteFiles) -> None:
     """NO-06: a 256-digit hex string complete, an id of 300 letters complete, a long text shortened by rule."""
-    note = (CASES / "NO-06" / "notes.txt").read_text(encoding="utf-8").strip()
-    rows = (CASES / "NO-06" / "corpus.csv").read_text(encoding="utf-8").splitlines()
-    identifier, text = next((row.split(",")[0], row.split(",")[1]) for row in rows if row.startswith("AAA"))
+    identifier, text = LONG_ROW[0], LONG_ROW[1]
     assert len(identifier) == 300 and len(text) == 5000
-    built = with_notes(tmp_path / "c", note, identifier, text)
-    printed = squeezed(pdf_text(built.pdf))
-    assert note in printed
+    printed = squeezed(pdf_text(strange.pdf))
+    assert LONG_NOTE in printed
     assert identifier in printed
-    assert "x" * 400 + "…(5000characters)" in printed
-    assert right_margin(built.pdf) >= 0
+    assert "x" * 400 + "…(5000karakter)" in printed
+    assert right_margin(strange.pdf) >= 0
 
 
 def right_margin(pdf: Path) -> float:

@@ -13,7 +13,7 @@ from babel.messages.plurals import get_plural
 
 from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
-from runner.note.build import build_note, note_markdown
+from runner.note.build import note_markdown
 from runner.note.format import Formatter
 from runner.note.i18n import Catalogue, load_catalogue, read_catalogue
 from runner.note.messages import update, wanted
@@ -21,6 +21,7 @@ from tests.note.sample import ALL_FAILED, PRICED, UNDECIDED, Sample, make_campai
 
 GOLDEN = Path(__file__).parent / "golden"
 LANGUAGES = ("de", "tr", "fr")
+HASHES = re.compile(r"\b[0-9a-f]{64}\b|(?<=-r1-)[0-9a-f]{12}\b")
 PLACES = re.compile(r"%\(\w+\)s|\{\w+\}|@(?:sec|tbl|fig)-[\w-]+|`[^`]+`|\*\*")
 
 
@@ -76,19 +77,13 @@ def test_half_up_small_prices_and_bytes() -> None:
 @pytest.mark.parametrize(("name", "sample"), [("priced", PRICED), ("undecided", UNDECIDED), ("all-failed", ALL_FAILED)])
 def test_golden_note(tmp_path: Path, language: str, name: str, sample: Sample) -> None:
     """The whole Markdown, word by word. `UPDATE_GOLDEN=1` writes it again: read the difference before committing."""
-    text = note_markdown(make_campaign(tmp_path / "c", sample), language)
+    text = HASHES.sub("...", note_markdown(make_campaign(tmp_path / "c", sample), language))
     path = GOLDEN / f"{name}.{language}.qmd"
     if os.environ.get("UPDATE_GOLDEN"):
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")
     expected = path.read_text(encoding="utf-8")
     assert text == expected, "\n".join(difflib.unified_diff(expected.split("\n"), text.split("\n"), lineterm="", n=0))
-
-
-def test_a_whole_note_in_turkish_without_warnings(tmp_path: Path) -> None:
-    built = build_note(make_campaign(tmp_path / "c", PRICED), "tr")
-    assert built.warnings == ()
-    assert '<html lang="tr">' in built.html.read_text(encoding="utf-8")
 
 
 def test_an_unknown_language_is_refused_with_the_list(campaign: Campaign, templates: Path) -> None:
