@@ -193,6 +193,9 @@ SENTENCES: dict[str, str] = {
         "Look into the widest range, {range_seconds} of {name}: one pass took {outermost_seconds}, its median is "
         "{median_seconds}."
     ),
+    "help.shared": (
+        "Keep other processes off the device: they ran during accepted passes of {names}, a likely cause of the spread."
+    ),
     "help.boundary": (
         "{name}: move the plan so that its smallest and largest durations fall on the same side of the package "
         "and deadline boundaries."

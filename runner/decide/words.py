@@ -184,6 +184,9 @@ def help_for_tie(balance: Balance, tied: Sequence[Option]) -> tuple[Reason, ...]
                 median_seconds=widest.median_seconds,
             )
         )
+    shared = [option.id for option in tied if any(q.code == "question.shared" for q in option.row.open_questions)]
+    if shared:
+        found.append(say("help.shared", names=", ".join(shared)))
     return tuple(found)
 
 

@@ -235,6 +235,18 @@ def test_ti_09_the_same_among_rentals_of_equal_cost() -> None:
     assert "gap 1.0 s ≤ spread 6.0 s" in _text(decision)
 
 
+def test_m32_undecided_names_a_cause_that_the_records_show() -> None:
+    world = World(prices=tariffs("rental 3 300.00"))
+    world.passes("A", "b1", 100, 104, 98)
+    world.passes("B", "b1", 97, 103, 101)
+    world.attempts = [
+        attempt.model_copy(update={"device_shared": attempt.gpu_declared == "B"}) for attempt in world.attempts
+    ]
+    helping = {reason.code: reason.text for reason in world.decision().would_help}
+    assert "passes of B.b1, a likely cause" in helping["help.shared"]
+    assert "can move the medians, but not narrow a range" in helping["help.more-passes"]
+
+
 def test_rule_6_a_gap_equal_to_the_spread_is_not_separated() -> None:
     world = World(prices=tariffs("rental 3 300.00"))
     world.passes("A", "b1", 10, 11, 13)
