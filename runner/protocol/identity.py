@@ -42,8 +42,8 @@ class IdMatch:
 
 def match_ids(expected: pa.ChunkedArray, predictions: Predictions) -> IdMatch:
     """Compare the ids of a prediction file with the expected ones (distinct, in corpus order)."""
-    observed = predictions.ids
-    if len(observed) == len(expected) and _as_plain_text(observed).equals(_as_plain_text(expected)):
+    expected, observed = _alike(expected, predictions.ids)
+    if len(observed) == len(expected) and observed.equals(expected):
         counts = IdCounts(
             expected_ids=len(expected), observed_ids=len(observed), ids_match=True, missing=0, duplicate=0, unexpected=0
         )
@@ -92,17 +92,20 @@ def details(counts: IdCounts) -> tuple[str, ...]:
     return (*lines, *(f"hint: {hint}" for hint in counts.hints))
 
 
-def _as_plain_text(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    return values if pa.types.is_large_string(values.type) else values.cast(pa.large_string())
+def _alike(expected: pa.ChunkedArray, observed: pa.ChunkedArray) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
+    """Both in one text type: the small one (no copy) while all characters can be counted in 31 bits."""
+    small = all(pa.types.is_string(column.type) and column.nbytes < 1 << 31 for column in (expected, observed))
+    if small:
+        return expected, observed
+    return expected.cast(pa.large_string()), observed.cast(pa.large_string())
 
 
 def _positions(expected: pa.ChunkedArray, observed: pa.ChunkedArray) -> Integers:
     """Place of every observed id, -1 for none. The hash table of Arrow is large: one slice at a time."""
     positions = np.full(len(observed), -1, dtype=np.int64)
-    wanted = _as_plain_text(observed).combine_chunks()
-    known = _as_plain_text(expected)
-    for start in range(0, len(known), _HASHED_AT_ONCE):
-        part = known.slice(start, _HASHED_AT_ONCE).combine_chunks()
+    wanted = observed.combine_chunks()
+    for start in range(0, len(expected), _HASHED_AT_ONCE):
+        part = expected.slice(start, _HASHED_AT_ONCE).combine_chunks()
         found = pc.fill_null(pc.index_in(wanted, value_set=part), -1).to_numpy(zero_copy_only=False)
         hit = found >= 0
         positions[hit] = found[hit].astype(np.int64) + start
