@@ -12,7 +12,7 @@ from runner.evidence.verdict import Verdict
 from runner.judge.campaign import judge_predictions
 from runner.judge.verdict import judge_attempt
 from runner.protocol.freeze import freeze
-from tests.support.small_campaign import case_campaign, make_attempt, write_predictions
+from tests.support.small_campaign import SIMPLE_PROTOCOL, case_campaign, make_attempt, write_predictions
 
 CASES = Path(__file__).parent.parent / "cases"
 
@@ -97,6 +97,22 @@ def test_co_09_ids_through_a_float_column(tmp_path: Path) -> None:
     assert verdict.ids.unexpected_listed == ("9007199254740992.0", "nan")
     assert verdict.ids.duplicate_listed == ("'9007199254740992.0' (lines 2 and 3)",)
     assert "ids look like floating-point numbers; keep them as text" in verdict.ids.hints
+
+
+def test_mo_09_labels_that_flip_with_the_batch_are_listed(tmp_path: Path) -> None:
+    """MO-09: 2 of 5 flips against batch 1, none allowed; the accuracies alone would not show it."""
+    case = CASES / "MO-09"
+    corpus = tmp_path / "corpus.csv"
+    corpus.write_text("id,text,label\n" + "".join(f"p{n},t{n},{'pos' if n % 2 else 'neg'}\n" for n in range(1, 6)))
+    protocol = SIMPLE_PROTOCOL.replace('max_drop = "0.02"', 'max_drop = "1"\nmax_flips = 0').replace("0.90", "0")
+    rows = [tuple(line.split(",")) for line in (case / "batch1.csv").read_text().splitlines()[1:]]
+    campaign = case_campaign(tmp_path / "campaign", corpus, protocol=protocol, baseline=rows)
+    verdict = judged(campaign, case / "batch4_left.csv")
+    assert verdict.flips == 2
+    assert [(flip.document_id, flip.baseline_label, flip.label) for flip in verdict.flips_listed] == [
+        ("p2", "neg", "pos"), ("p4", "neg", "pos")
+    ]
+    assert verdict.reasons == ("flips: flips 2 > 0 allowed",)
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl"])
