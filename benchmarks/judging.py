@@ -33,7 +33,10 @@ def judging() -> Iterable[Figure]:
                 peaks.append(peak)
                 return seconds
 
-            found = pairs(judged, lambda predictions=predictions: child("join", labels, predictions)[0], _PAIRS)
+            def joined(predictions: Path = predictions) -> float:
+                return child("join", labels, predictions)[0]
+
+            found = pairs(judged, joined, _PAIRS)
             note = f"{ROWS} rows, labels and predictions as Parquet, each run a process of its own"
             ratios = [ours / theirs for ours, theirs in found]
             yield figure(f"{name}_over_duckdb", ratios, unit="ratio", goal="<= 2.0", note=note)
