@@ -21,7 +21,7 @@ from runner.note.format import Formatter
 from runner.note.html import parse_document, print_page, print_style, screen_page
 from runner.note.i18n import Catalogue, load_catalogue
 from runner.note.markdown import render_markdown
-from runner.note.pdf import pages_needed, render_pdf
+from runner.note.pdf import render_pdf
 from runner.note.svg import as_image, compact
 from runner.note.words import Speaker, reasons_in
 from runner.units import parse_utc
@@ -121,24 +121,18 @@ def _pdf(
     files |= {f"note:{name}": as_image(drawing) for name, drawing in figures.items()}
     style = faces + print_style(templates)
     data = render_pdf(
-        _fitted(page, style, files), style, files, attachments,
-        dated=parse_utc(draft.evidence.dated_utc), identifier=_identifier(draft, attachments),
+        page, style, files, attachments, dated=parse_utc(draft.evidence.dated_utc),
+        identifier=_identifier(draft, attachments), tighter=_set_tighter(page),
     )  # fmt: skip
     return data, left_out
 
 
-def _fitted(page: str, style: str, files: Mapping[str, bytes]) -> str:
-    """The decision stays on page 1: set tighter in two steps where the words are many."""
+def _set_tighter(page: str) -> tuple[str, ...]:
+    """The same page with its first block set tighter in two steps; none for a template without that block."""
     opening = '<div class="page-one">'
-    start, end = page.find(opening), page.find('<nav class="contents"')
-    if not 0 <= start < end:
-        return page  # a template of the user's own, without these two blocks
-    for size in ("", " tight", " tighter"):
-        fitted = page.replace(opening, f'<div class="page-one{size}">', 1)
-        alone = page[start:end].replace(opening, f'<div class="page-one{size}">', 1)
-        if pages_needed(page[:start] + alone + "</main></body></html>", style, files) == 1:
-            return fitted
-    return fitted
+    if opening not in page:
+        return ()
+    return tuple(page.replace(opening, f'<div class="page-one {size}">', 1) for size in ("tight", "tighter"))
 
 
 def _identifier(draft: _Draft, attachments: tuple[Attached, ...]) -> bytes:

@@ -15,6 +15,7 @@ from typing import Any
 
 from runner.errors import RunnerError
 from runner.note.attachments import Attached
+from runner.note.quarto.document import CONTENTS_ANCHOR
 
 _MIME = {".ttf": "font/ttf", ".svg": "image/svg+xml"}
 
@@ -25,13 +26,16 @@ class PageRefused(RunnerError):
 
 def render_pdf(
     html: str, stylesheet: str, files: Mapping[str, bytes], attachments: Sequence[Attached], *,
-    dated: datetime, identifier: bytes,
+    dated: datetime, identifier: bytes, tighter: Sequence[str] = (),
 ) -> bytes:
-    """PDF bytes. `files` maps `note:` addresses to their content; `dated` stamps document and attachments."""
+    """PDF bytes. `files` maps `note:` addresses to their content; `dated` stamps document and attachments.
+
+    `tighter` are the same page set tighter and tighter: taken in turn while what stands before the
+    contents needs more than the first page.
+    """
     weasyprint: Any = import_module("weasyprint")
     refused: list[str] = []
     fetch = _fetcher(files, refused)
-    fonts = import_module("weasyprint.text.fonts").FontConfiguration()
     attached = [
         weasyprint.Attachment(
             string=file.data, name=file.name, description=file.path, created=dated, modified=dated,
@@ -39,29 +43,30 @@ def render_pdf(
         )
         for file in attachments
     ]
+    options: dict[str, Any] = dict(
+        weasyprint.DEFAULT_OPTIONS, pdf_variant="pdf/a-3a", pdf_identifier=identifier, pdf_tags=True,
+        attachments=attached, custom_metadata=False,
+    )  # fmt: skip
     with _WarningsKept() as log, warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)  # WeasyPrint leaves its colour profile open
-        document = weasyprint.HTML(string=html, base_url="note:page", url_fetcher=fetch)
-        data = document.write_pdf(
-            stylesheets=[weasyprint.CSS(string=stylesheet, font_config=fonts, url_fetcher=fetch, base_url="note:page")],
-            font_config=fonts, pdf_variant="pdf/a-3a", pdf_identifier=identifier, pdf_tags=True,
-            attachments=attached, custom_metadata=False,
-        )  # fmt: skip
+        for version in (html, *tighter):
+            log.problems.clear()
+            fonts = import_module("weasyprint.text.fonts").FontConfiguration()
+            style = weasyprint.CSS(string=stylesheet, font_config=fonts, url_fetcher=fetch, base_url="note:page")
+            page = weasyprint.HTML(string=version, base_url="note:page", url_fetcher=fetch)
+            document = page.render(font_config=fonts, **(options | {"stylesheets": [style]}))
+            if _first_page_holds(document.pages):
+                break
+        data = document.write_pdf(**options)
     problems = [*refused, *log.problems]
     if problems:
         raise PageRefused("the PDF could not be made as it should be", details=tuple(problems[:10]))
     return _identify(data)
 
 
-def pages_needed(html: str, stylesheet: str, files: Mapping[str, bytes]) -> int:
-    """How many pages this HTML takes. Problems are reported when the whole note is made."""
-    weasyprint: Any = import_module("weasyprint")
-    fonts = import_module("weasyprint.text.fonts").FontConfiguration()
-    fetch = _fetcher(files, [])
-    with _WarningsKept():
-        style = weasyprint.CSS(string=stylesheet, font_config=fonts, url_fetcher=fetch, base_url="note:page")
-        page = weasyprint.HTML(string=html, base_url="note:page", url_fetcher=fetch)
-        return len(page.render(stylesheets=[style], font_config=fonts).pages)
+def _first_page_holds(pages: Sequence[Any]) -> bool:
+    """Do the contents begin on page 2, or is there none (a template of the user's own)?"""
+    return not any(CONTENTS_ANCHOR in page.anchors for page in pages[2:])
 
 
 def _fetcher(files: Mapping[str, bytes], refused: list[str]) -> Any:

@@ -46,10 +46,11 @@ def sign_pdf(unsigned: bytes, key: PdfKey, *, reason: str) -> bytes:
 
     signer = SimpleSigner.load_pkcs12_data(key.path.read_bytes(), other_certs=[], passphrase=key.passphrase)
     signed = _sign(unsigned, signer, reason)
-    if not check_pdf(signed).good:
+    check = check_pdf(signed)
+    if not check.good:
         alone = SimpleSigner(signer.signing_cert, signer.signing_key, type(signer.cert_registry)())
         signed = _sign(unsigned, alone, reason)
-    check = check_pdf(signed)
+        check = check_pdf(signed)
     if not check.good:
         raise InputRefused(
             "this key makes a PDF signature that does not pass our own check", file=key.path, details=check.findings

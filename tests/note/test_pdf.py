@@ -118,6 +118,21 @@ def test_many_records_become_one_zip_with_fixed_times(tmp_path: Path) -> None:
     assert attached_files(tmp_path / "x.pdf") == {file.path: file.data for file in files}
 
 
+@pytest.mark.parametrize(("lines", "size"), [(20, "20px"), (60, "10px"), (120, "5px"), (400, "5px")])
+def test_page_1_is_set_as_tight_as_it_must_be(tmp_path: Path, lines: int, size: str) -> None:
+    """The decision stays on page 1 (M44): the first version whose contents begin on page 2 is taken."""
+    words = "<p>word</p>" * lines
+    loose, tight, tighter = (
+        f'<html lang="en"><title>x</title><div class="first" style="font-size: {px}">{words}</div>'
+        '<nav id="contents">contents</nav></html>'
+        for px in ("20px", "10px", "5px")
+    )
+    style = "@page { size: A4; margin: 2cm } p { margin: 0; line-height: 1.2 } .first { break-after: page }"
+    made = render_pdf(loose, style, {}, [], dated=WHEN, identifier=b"x", tighter=(tight, tighter))
+    wanted = {"20px": loose, "10px": tight, "5px": tighter}[size]
+    assert made == render_pdf(wanted, style, {}, [], dated=WHEN, identifier=b"x")
+
+
 @pytest.mark.parametrize("name", ["../outside.json", "/abs.json", "a\\b.json"])
 def test_an_attachment_that_would_leave_the_folder_is_refused(tmp_path: Path, name: str) -> None:
     data = render_pdf(PAGE, "", {}, [Attached(name, b"x")], dated=WHEN, identifier=b"x")

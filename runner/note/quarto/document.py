@@ -18,6 +18,7 @@ from markdown_it.token import Token
 from runner.note.quarto.check import check_tokens, split_references, walk
 from runner.note.quarto.syntax import CALLOUTS, Attributes, make_parser, parse_attributes, refuse
 
+CONTENTS_ANCHOR = "contents"
 _TRAILING = re.compile(r"\s*\{([^{}]*)\}\s*$")
 _META = {"title", "subtitle", "lang", "date", "number-sections", "note-id", "note-mark", "note-watermark"}
 
@@ -285,7 +286,8 @@ class _Renderer:
             for heading in self.headings
             if heading.level == 1 and heading.number
         )
-        return f'<nav class="contents" aria-label="{html_escape(self.words.contents)}"><ul>{entries}</ul></nav>\n'
+        label = html_escape(self.words.contents)
+        return f'<nav class="contents" id="{CONTENTS_ANCHOR}" aria-label="{label}"><ul>{entries}</ul></nav>\n'
 
     def _open_table(self, token: Token) -> str:
         attributes: Attributes = token.meta.get("attributes", Attributes())
