@@ -138,6 +138,8 @@ def _sigmoid(values: Floats) -> Floats:
 
 
 def _names_by_index(config: Mapping[str, Any], file: str | Path | None) -> tuple[str, ...]:
+    if not isinstance(config, Mapping):  # whatever JSON the file holds
+        raise InputRefused("the model's config.json holds no object", file=file)
     names = config.get("id2label")
     count = config.get("num_labels")
     if names is None:

@@ -59,6 +59,8 @@ def read_toml(path: Path, *, what: str, next_step: str | None = None) -> TomlDoc
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise _syntax_refusal(error, path, what) from None
+    except ValueError:  # Python reads no whole number of more than 4,300 digits
+        raise InputRefused(f"the {what} holds a number with too many digits", file=path) from None
     except RecursionError:
         raise InputRefused(f"the {what} is nested too deeply", file=path) from None
     document = TomlDocument(path, content, _Scanner(text).scan())

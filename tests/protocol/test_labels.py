@@ -182,3 +182,9 @@ def test_positions_behind_the_padding_are_not_usable(tmp_path: Path) -> None:
         json.dumps({"model_type": "roberta", "max_position_embeddings": 514, "pad_token_id": 1})
     )
     assert effective_max_length(tmp_path, None) == 512
+
+
+@pytest.mark.parametrize("content", [[], "text", 7, None])
+def test_a_model_configuration_that_is_no_object_is_refused(content: object) -> None:
+    with pytest.raises(InputRefused, match="holds no object"):
+        label_table(content, Model(source="m"), ["a"], file="config.json")  # type: ignore[arg-type]

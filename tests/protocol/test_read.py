@@ -106,6 +106,7 @@ def test_all_faults_are_named_at_once(tmp_path: Path) -> None:
         (b"[question]\nname = \"\xff\"\n", "not UTF-8"),
         (b"[question\n", "not valid TOML"),
         (b"a = " + b"[" * 5000 + b"]" * 5000, "nested too deeply"),
+        (b"a = " + b"9" * 5000, "too many digits"),
         (b"", "faults"),
     ],
 )
