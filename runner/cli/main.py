@@ -17,7 +17,7 @@ import click
 
 from runner import __version__
 from runner.cli.output import Session, write_line
-from runner.errors import RunnerError
+from runner.errors import InputRefused, RunnerError
 
 # name: (module below runner.cli, attribute, one-line help)
 COMMANDS: dict[str, tuple[str, str, str]] = {
@@ -101,13 +101,14 @@ def run(arguments: list[str]) -> int:
     except (click.Abort, KeyboardInterrupt):
         write_line("interrupted", error=True)
         return 3
-    except BrokenPipeError:
-        # The reader of our output went away (`runner ... | head`): nothing is lost.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except RunnerError as error:
         write_line(f"error: {error}", error=True)
         return error.exit_code
+    except OSError as error:
+        # The machine said no (name too long, no permission, disk full): nobody's bug, and not accepted input.
+        refused = InputRefused(f"the system refused: {error.strerror or error}", file=error.filename)
+        write_line(f"error: {refused}", error=True)
+        return refused.exit_code
     except Exception as error:
         return _report_bug(error)
     return result if isinstance(result, int) else 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,10 +33,18 @@ class Session:
 
 
 def write_line(text: str, *, error: bool = False) -> None:
-    """Print; what the terminal's encoding cannot show is written as an escape, never a traceback."""
+    """Print; what the terminal's encoding cannot show is written as an escape, never a traceback.
+
+    A reader that went away (`runner ... | head`) or a closed stream loses the text, not the work.
+    """
     stream = sys.stderr if error else sys.stdout
+    if stream is None:
+        return
     encoding = stream.encoding or "ascii"
-    click.echo(text.encode(encoding, "backslashreplace").decode(encoding), err=error)
+    try:
+        click.echo(text.encode(encoding, "backslashreplace").decode(encoding), err=error)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def runner_command(name: str, **attributes: Any) -> Callable[[Callable[..., Output]], click.Command]:

@@ -79,6 +79,8 @@ def table_files(path: Path, kind: Kind | None = None) -> tuple[Path, ...]:
         return files
     if not path.exists():
         raise InputRefused("the file does not exist", file=path, next_step="check the path in the protocol or command")
+    if not path.is_file():
+        raise InputRefused("not a regular file", file=path)
     if not kind and path.suffix.lower() not in KINDS:
         raise InputRefused(
             "the kind of table cannot be told from the file's name", file=path,

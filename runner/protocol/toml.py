@@ -43,6 +43,8 @@ class TomlDocument:
 def read_toml(path: Path, *, what: str, next_step: str | None = None) -> TomlDocument:
     """Parse; bad UTF-8, a byte-order mark, syntax, duplicate keys, bare times, NaN are refused."""
     try:
+        if path.exists() and not path.is_file():  # a pipe would be waited for
+            raise InputRefused("not a regular file", file=path)
         data = path.read_bytes()
     except OSError as error:
         raise InputRefused(f"the {what} cannot be read: {error.strerror}", file=path, next_step=next_step) from None

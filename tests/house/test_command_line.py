@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -82,3 +83,23 @@ def test_refusal_is_one_message_and_no_traceback(tmp_path: Path, capsys: pytest.
 def test_refusal_for_machines_is_one_json_object(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["--campaign", str(tmp_path), "freeze", "--json"]) == 2
     assert json.loads(capsys.readouterr().out)["exit_code"] == 2
+
+
+def test_a_closed_or_broken_output_loses_text_only() -> None:
+    """`runner ... | head` and `runner ... >&-` end with the command's own status, without a word of ours."""
+    price = f"{sys.executable} -m runner price --gpu b200 --days 7 --lots 1"
+    for script in (f"{price} >&-", f"set -o pipefail; {price} | true", f"LC_ALL=C {price} >&-"):
+        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, ""), script
+
+
+def test_what_the_system_refuses_is_exit_2_not_a_bug(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--campaign", "c" * 5000, "decide"]) == 2
+    assert "internal error" not in capsys.readouterr().err
+
+
+def test_a_pipe_as_protocol_is_refused_and_not_waited_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "protocol").mkdir()
+    os.mkfifo(tmp_path / "protocol" / "quality-protocol.toml")
+    assert run(["--campaign", str(tmp_path), "baseline"]) == 2
+    assert "not a regular file" in capsys.readouterr().err
