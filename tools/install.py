@@ -133,6 +133,8 @@ class Installation:
 
     def make_environment(self) -> None:
         """Create `.venv`, or use the one that an interrupted run left."""
+        if VENV.is_symlink():
+            raise Refused(".venv is a link; what it points to would be emptied\n  next:  rm .venv, then run this again")
         if self._usable():
             self.reused = True
             return

@@ -56,8 +56,19 @@ def measure(session: Session, gpu: str, batches: str, series: str | None, passes
     request = Request(gpu=gpu, batches=parse_batches(batches), series=series, passes=passes)
     if request.batches and series:
         raise InputRefused("give either --batches or --series, not both", value=f"{batches} and {series}")
-    outcome = run(Campaign(session.root), request, make_progress())
-    return Output(_lines(outcome), _data(outcome), 0 if outcome.complete else 3)
+    campaign = Campaign(session.root)
+    outcome = run(campaign, request, make_progress())
+    return Output([*_lines(outcome), *_stale_note(campaign, outcome)], _data(outcome), 0 if outcome.complete else 3)
+
+
+def _stale_note(campaign: Campaign, outcome: Outcome) -> list[str]:
+    """New rows behind a signed note are no tampering, but `verify` cannot tell: said here."""
+    if not outcome.written or not (campaign.note / "decision-note.pdf").exists():
+        return []
+    return [
+        "the signed note does not cover these new rows: verify will refuse it until it is made again",
+        "next: runner validate, runner decide, runner report",
+    ]
 
 
 def parse_batches(text: str) -> tuple[int, ...]:

@@ -23,7 +23,7 @@ from runner.evidence.manifest import Manifest
 from runner.evidence.verdict import Verdict
 from runner.pricing.core import Catalogue, cost_per_corpus
 from runner.protocol.schema import Lock, LockedVariant, Plan, Protocol
-from runner.units import exact_seconds, round_half_up
+from runner.units import exact_seconds, parse_utc, round_half_up
 
 _COST_PLACES = 12
 _STACK_DIGITS = 8
@@ -92,9 +92,18 @@ def build_balance(
             *unfinished,
             *rotation_warnings(judged, lock.variants),
             *passes_warnings(judged),
+            *_past_calendar(rows, lock),
             *expense_warnings(plan, [variant.id for variant in lock.variants]),
         ),
     )
+
+
+def _past_calendar(rows: Sequence[BalanceRow], lock: Lock) -> tuple[Reason, ...]:
+    """A deadline that lay in the past at the freeze cannot be kept or missed: said, never hidden."""
+    deadlines = sorted({row.window.deadline_utc for row in rows if row.window is not None}, key=parse_utc)
+    if not deadlines or parse_utc(deadlines[0]) >= parse_utc(lock.frozen_at_utc):
+        return ()
+    return (say("calendar.past", deadline_utc=deadlines[0], frozen_utc=lock.frozen_at_utc),)
 
 
 def _check_attempts(lock: Lock, attempts: Sequence[Attempt]) -> None:

@@ -47,6 +47,7 @@ def decide(balance: Balance, protocol: Protocol) -> Decision:
     answer = _answer(balance, rows)
     chosen = None if answer.chosen is None else answer.chosen.row
     compared = [row for row in rows if row.accepted]
+    past = tuple(warning for warning in balance.warnings if warning.code == "calendar.past")
     return Decision(
         question=protocol.question.text,
         synthetic=protocol.question.synthetic,
@@ -64,12 +65,12 @@ def decide(balance: Balance, protocol: Protocol) -> Decision:
         unmeasured=tuple(
             _unmeasured(row) for row in sorted(balance.rows, key=lambda row: row.configuration_id) if not row.measured
         ),
-        uncertain=uncertain_about(balance, rows, chosen),
+        uncertain=(*past, *uncertain_about(balance, rows, chosen)),
         would_help=answer.would_help,
         different_stacks=balance.stack_differences,
         what_if=what_if(balance, rows, chosen, tuple(option.row for option in answer.tied)),
         left_out=balance.left_out,
-        warnings=(*balance.warnings, *different_work(compared, balance.deliverables)),
+        warnings=(*(w for w in balance.warnings if w not in past), *different_work(compared, balance.deliverables)),
     )
 
 

@@ -96,6 +96,11 @@ SENTENCES: dict[str, str] = {
     ),
     "attempt.unfinished": "{attempt} has not ended: it still runs, or its process was lost; it counts as a failure",
     "attempt.not-accepted": "{attempt}: {why}; {done} of {expected_count} documents",
+    # calendar
+    "calendar.past": (
+        "The plan's deadline, {deadline_utc}, had passed when the protocol was frozen, {frozen_utc}: the calendar "
+        "shows whether the hours fit, not whether a date was met."
+    ),
     # fairness
     "order.other": (
         "a pass over {corpus} on {gpu} (seed {seed_count}) was run in another order than the rotation: {found}"

@@ -53,7 +53,7 @@ def test_a_shorter_unpriced_package_is_pointed_out(capsys: pytest.CaptureFixture
         ("--gpu", "rtx-4090", "--days", "3"), ("--gpu", "h100", "--days", "7"), ("--gpu", "b200"),
         ("--gpu", "b200", "--days", "seven"), ("--gpu", "b200", "--days", "7", "--lots", "0"),
         ("--gpu", "b200", "--days", "7", "--lots", "1", "--cards", "2"),
-        ("--gpu", "b200", "--start", "2026-10-05T09:00"),
+        ("--gpu", "b200", "--start", "2027-10-04T09:00"),
         ("--gpu", "b200", "--days", "7", "--accepted-results", "-1"), ("--gpu", "b200", "--window-hours", "1e3"),
         ("--gpu", "b200", "--days", "7", "--tariffs", "/nonexistent.csv"),
     ],
@@ -96,7 +96,7 @@ def test_a_declared_number_format(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_window_of_the_example(capsys: pytest.CaptureFixture[str]) -> None:
-    status, out, _ = call(capsys, "window", "--start", "2026-10-05T09:00", "--end", "2026-10-09T09:00",
+    status, out, _ = call(capsys, "window", "--start", "2027-10-04T09:00", "--end", "2027-10-08T09:00",
                           "--zone", "Europe/Berlin", "--json")
     found = json.loads(out)
     assert status == 0 and found["window_hours"] == 96 and found["covering_days"] == [7, 30]
@@ -114,9 +114,9 @@ def test_window_of_the_plan_and_its_calendar(capsys: pytest.CaptureFixture[str],
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("--start", "2026-10-05T09:00", "--end", "2026-10-09T09:00"), ("--start", "2026-10-05T09:00", "--zone", "UTC"),
-        ("--start", "2026-10-05T09:00", "--end", "2026-10-09T09:00", "--zone", "CEST"),
-        ("--start", "2026-10-09T09:00Z", "--end", "2026-10-05T09:00Z"), ("--plan", "/nonexistent/plan.toml"),
+        ("--start", "2027-10-04T09:00", "--end", "2027-10-08T09:00"), ("--start", "2027-10-04T09:00", "--zone", "UTC"),
+        ("--start", "2027-10-04T09:00", "--end", "2027-10-08T09:00", "--zone", "CEST"),
+        ("--start", "2027-10-08T09:00Z", "--end", "2027-10-04T09:00Z"), ("--plan", "/nonexistent/plan.toml"),
         ("--tasks", "tasks.txt"), ("--zone", "CEST"),
     ],
 )
@@ -146,11 +146,11 @@ def test_several_catalogues_side_by_side(capsys: pytest.CaptureFixture[str]) -> 
 
 def test_the_plan_against_what_happened(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     table = tmp_path / "happened.csv"
-    table.write_text("task,start,end\nprepare,2026-10-05T09:30+02:00,2026-10-05T10:15+02:00\n"
-                     "driver-update,2026-10-05T10:15+02:00,2026-10-05T11:00+02:00\n", encoding="utf-8")
+    table.write_text("task,start,end\nprepare,2027-10-04T09:30+02:00,2027-10-04T10:15+02:00\n"
+                     "driver-update,2027-10-04T10:15+02:00,2027-10-04T11:00+02:00\n", encoding="utf-8")
     status, out, _ = call(capsys, "window", "--against", str(table))
     assert status == 0 and "0:30:00 h later and 0:15:00 h shorter than planned" in out
-    assert "driver-update: 2026-10-05T10:15:00+02:00 to 2026-10-05T11:00:00+02:00, not in the plan" in out
+    assert "driver-update: 2027-10-04T10:15:00+02:00 to 2027-10-04T11:00:00+02:00, not in the plan" in out
     assert "collect: not recorded" in out
     found = json.loads(call(capsys, "window", "--against", str(table), "--json")[1])["happened"]
     assert found[0]["later_seconds"] == "1800" and found[0]["longer_seconds"] == "-900"

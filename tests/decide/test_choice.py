@@ -528,3 +528,12 @@ def test_records_survive_their_own_files() -> None:
     assert type(balance).loads(balance.dump()) == balance
     assert type(decision).loads(decision.dump()) == decision
     assert decide(type(balance).loads(balance.dump()), world.protocol) == decision
+
+
+def test_a_deadline_that_had_passed_at_the_freeze_is_said_and_never_hidden() -> None:
+    """M44: the calendar of an expired plan shows hours, not a date that was kept."""
+    expired, current = World(deadline="2026-09-01T09:00:00Z"), World()
+    for world in (expired, current):
+        world.passes("A", "b1", 10, 11, 12)
+    assert "calendar.past" in {reason.code for reason in expired.decision().uncertain}
+    assert "calendar.past" not in {reason.code for reason in current.decision().uncertain}

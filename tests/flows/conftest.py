@@ -24,8 +24,8 @@ order = "none"
 gpu = "cpu"
 lots = 1
 days = 7
-starts_at = "2026-10-05T09:00+02:00"
-ends_at = "2026-10-12T09:00+02:00"
+starts_at = "2027-10-04T09:00+02:00"
+ends_at = "2027-10-11T09:00+02:00"
 amount = "0.00"
 currency = "USD"
 """

@@ -89,7 +89,7 @@ def test_the_plan_is_shown_against_the_attempts() -> None:
     world = World()
     world.passes("A", "b1", 10, 11, 12)
     ran = [
-        changed(attempt, started_at_utc=f"2026-10-05T1{n}:00:00Z", ended_at_utc=f"2026-10-05T1{n}:30:00Z")
+        changed(attempt, started_at_utc=f"2027-10-04T1{n}:00:00Z", ended_at_utc=f"2027-10-04T1{n}:30:00Z")
         for n, attempt in enumerate(world.attempts)
     ]
     absent = changed(ran[0], status=Status.UNAVAILABLE, started_at_utc="2026-10-01T00:00:00Z")

@@ -14,11 +14,11 @@ from runner.evidence.rental import Rental
 from runner.pricing.rental import Expected, match_rental, read_rental
 
 ROOT = Path(__file__).resolve().parents[2]
-START = datetime(2026, 10, 5, 7, tzinfo=UTC)
+START = datetime(2027, 10, 4, 7, tzinfo=UTC)
 EXPECTED = Expected("rtx-4090", 2, 7, Decimal("220.00"), "USD", (START, START + timedelta(hours=96)))
 RENTAL = Rental(
-    provider="Example Cloud", order="00123", gpu="rtx-4090", lots=2, days=7, starts_at="2026-10-05T09:00+02:00",
-    ends_at="2026-10-12T09:00+02:00", amount="220.00", currency="USD",
+    provider="Example Cloud", order="00123", gpu="rtx-4090", lots=2, days=7, starts_at="2027-10-04T09:00+02:00",
+    ends_at="2027-10-11T09:00+02:00", amount="220.00", currency="USD",
 )
 
 
@@ -33,9 +33,9 @@ def test_a_record_that_fits_the_decision() -> None:
     ("change", "field"),
     [
         ({"gpu": "b200"}, "gpu"), ({"gpu": "RTX-4090"}, "gpu"), ({"lots": 1}, "lots"), ({"amount": "220.01"}, "amount"),
-        ({"currency": "EUR"}, "currency"), ({"ends_at": "2026-10-12T08:59:59+02:00"}, "period"),
-        ({"starts_at": "2026-10-05T10:00+02:00", "ends_at": "2026-10-12T10:00+02:00"}, "window"),
-        ({"starts_at": "2026-10-01T09:00+02:00", "ends_at": "2026-10-08T09:00+02:00"}, "window"),
+        ({"currency": "EUR"}, "currency"), ({"ends_at": "2027-10-11T08:59:59+02:00"}, "period"),
+        ({"starts_at": "2027-10-04T10:00+02:00", "ends_at": "2027-10-11T10:00+02:00"}, "window"),
+        ({"starts_at": "2027-09-30T09:00+02:00", "ends_at": "2027-10-07T09:00+02:00"}, "window"),
     ],
 )
 def test_each_field_that_differs_is_named(change: dict[str, object], field: str) -> None:
@@ -53,7 +53,7 @@ def test_all_fields_that_differ_are_named_at_once() -> None:
 
 def test_further_periods_of_a_package_make_the_rental_longer() -> None:
     twice = replace(EXPECTED, periods=2, amount=Decimal("440.00"))
-    record = RENTAL.model_copy(update={"amount": "440.00", "ends_at": "2026-10-19T09:00+02:00"})
+    record = RENTAL.model_copy(update={"amount": "440.00", "ends_at": "2027-10-18T09:00+02:00"})
     assert match_rental(record, twice).mismatches == ()
     (short,) = match_rental(record.model_copy(update={"ends_at": RENTAL.ends_at}), twice).mismatches
     assert str(short) == "period: the note says 2 x 7 days = 336 h from starts_at to ends_at, the record 168 h"
@@ -80,8 +80,8 @@ def test_the_example_belongs_to_the_demo_where_nothing_is_rented() -> None:
         ('"0.00"', "0.0", "amount"), ('"0.00"', '"-1.00"', "amount"), ('"0.00"', '"1,00"', "amount"),
         ('order = "none"', "order = 123", "order"), ('order = "none"', 'order = " "', "order"),
         ("lots = 1", "lots = 0", "lots"), ("lots = 1", "lots = 1\nhours = 5", "hours"),
-        ("2026-10-05T09:00+02:00", "2026-10-05T09:00", "starts_at"),
-        ("2026-10-12T09:00+02:00", "2026-10-01T09:00+02:00", "ends_at"),
+        ("2027-10-04T09:00+02:00", "2027-10-04T09:00", "starts_at"),
+        ("2027-10-11T09:00+02:00", "2027-09-30T09:00+02:00", "ends_at"),
         ('gpu = "cpu"\n', "", "gpu"),
     ],
 )

@@ -28,7 +28,7 @@ HOUR = 3600
 
 
 def plan_of(*tasks: Task, **changes: object) -> Plan:
-    fields = {"zone": "Europe/Berlin", "deadline": "2026-10-09T12:00", "deliverables": ("c",), "task": tasks}
+    fields = {"zone": "Europe/Berlin", "deadline": "2027-10-08T12:00", "deliverables": ("c",), "task": tasks}
     return Plan.model_validate(fields | changes)
 
 
@@ -36,7 +36,7 @@ def task(id: str, **fields: object) -> Task:
     return Task.model_validate({"id": id, "title": id, "kind": "check"} | fields)
 
 
-START = task("a", start="2026-10-05T09:00", duration="1:00:00", delivery=True)
+START = task("a", start="2027-10-04T09:00", duration="1:00:00", delivery=True)
 
 
 # ---- the example of the method -------------------------------------------------------------------
@@ -86,7 +86,7 @@ def test_the_order_of_the_tasks_in_the_plan_does_not_matter(tasks: list[tuple[in
     for number, (seconds, bits) in enumerate(tasks):
         before = [other for other in range(number) if bits >> other & 1]
         ends.append(max((ends[other] for other in before), default=0) + seconds)
-        start = {"after": tuple(f"t{other}" for other in before)} if before else {"start": "2026-10-05T09:00"}
+        start = {"after": tuple(f"t{other}" for other in before)} if before else {"start": "2027-10-04T09:00"}
         clock = f"{seconds // 3600}:{seconds % 3600 // 60:02}:{seconds % 60:02}"
         plan_tasks.append(task(f"t{number}", duration=clock, delivery=number == 0, **start))
     found = access_window(plan_of(*plan_tasks))
@@ -109,17 +109,17 @@ def test_tasks_of_a_configuration_are_left_out_for_the_others() -> None:
         ((START, task("b", after=("x",), duration="1:00:00")), "not in the plan", "task[2].after"),
         ((START, task("b", after=("b",), duration="1:00:00")), "circle", "task[2].after"),
         ((START, task("b", duration="1:00:00")), "no start", "task[2]"),
-        ((START, task("b", start="2026-10-05T12:00")), "start and end, or a duration", "task[2]"),
-        ((START, task("b", start="2026-10-05T12:00", end="2026-10-05T13:00", duration="1:00:00")), "or a", "task[2]"),
-        ((START, task("b", end="2026-10-05T13:00", after=("a",))), "or a duration", "task[2]"),
-        ((START, task("b", start="2026-10-05T12:00", end="2026-10-05T11:00")), "before it starts", "task[2].end"),
-        ((START, task("b", start="2026-10-05T09:30", duration="1:00:00", after=("a",))), "has ended", "task[2].start"),
+        ((START, task("b", start="2027-10-04T12:00")), "start and end, or a duration", "task[2]"),
+        ((START, task("b", start="2027-10-04T12:00", end="2027-10-04T13:00", duration="1:00:00")), "or a", "task[2]"),
+        ((START, task("b", end="2027-10-04T13:00", after=("a",))), "or a duration", "task[2]"),
+        ((START, task("b", start="2027-10-04T12:00", end="2027-10-04T11:00")), "before it starts", "task[2].end"),
+        ((START, task("b", start="2027-10-04T09:30", duration="1:00:00", after=("a",))), "has ended", "task[2].start"),
         ((START, task("b", after=("a",), duration="90:00")), "H:MM:SS", "task[2].duration"),
-        ((START, task("b", start="2026-10-05", duration="1:00:00")), "not a time", "task[2].start"),
-        ((START, task("b", start="2026-10-05T09:30", duration="1:00:00", kind="collection"),
-          task("c", start="2026-10-05T10:00", duration="9:00:00")), "still runs", "task"),
+        ((START, task("b", start="2027-10-04", duration="1:00:00")), "not a time", "task[2].start"),
+        ((START, task("b", start="2027-10-04T09:30", duration="1:00:00", kind="collection"),
+          task("c", start="2027-10-04T10:00", duration="9:00:00")), "still runs", "task"),
         ((START, task("a", after=("a",), duration="1:00:00")), "same id", "task"),
-        ((task("a", start="2026-10-05T09:00", duration="1:00:00"),), "no task is the delivery", "task"),
+        ((task("a", start="2027-10-04T09:00", duration="1:00:00"),), "no task is the delivery", "task"),
     ],
 )
 def test_a_plan_that_says_nothing_or_two_things_is_refused(tasks: tuple[Task, ...], words: str, column: str) -> None:
@@ -130,7 +130,7 @@ def test_a_plan_that_says_nothing_or_two_things_is_refused(tasks: tuple[Task, ..
 
 def test_several_deliverables_need_to_be_named() -> None:
     """M38: a measurement task says which corpus it processes."""
-    measure = task("m", start="2026-10-05T09:00", duration="1:00:00", kind="measurement", delivery=True)
+    measure = task("m", start="2027-10-04T09:00", duration="1:00:00", kind="measurement", delivery=True)
     with pytest.raises(InputRefused, match="which corpus"):
         access_window(plan_of(measure, deliverables=("c", "d")), pass_seconds={"c": Decimal(1)})
     named = measure.model_copy(update={"corpus": "d", "passes": 3})
@@ -141,10 +141,10 @@ def test_several_deliverables_need_to_be_named() -> None:
 def test_refusals_of_a_plan_file_name_file_and_line(tmp_path: Path) -> None:
     text = (ROOT / "protocol" / "plan.toml").read_text(encoding="utf-8")
     file = tmp_path / "plan.toml"
-    file.write_text(text.replace('end = "2026-10-08T11:00"', 'end = "2026-10-08T25:00"'), encoding="utf-8")
+    file.write_text(text.replace('end = "2027-10-07T11:00"', 'end = "2027-10-07T25:00"'), encoding="utf-8")
     with pytest.raises(InputRefused) as refused:
         read_window(file)
-    line = next(n for n, row in enumerate(text.splitlines(), start=1) if row == 'end = "2026-10-08T11:00"')
+    line = next(n for n, row in enumerate(text.splitlines(), start=1) if row == 'end = "2027-10-07T11:00"')
     assert (refused.value.file, refused.value.line) == (str(file), line)
     file.write_text(text.replace('zone = "Europe/Berlin"', 'zone = "CEST"'), encoding="utf-8")
     with pytest.raises(InputRefused, match="'CEST' is not an IANA zone name"):
@@ -203,8 +203,8 @@ def test_24_00_is_the_end_of_the_day() -> None:
     [
         ("2026-03-29T02:30", "does not exist"), ("2026-10-25T02:30", "two instants"),
         ("2026-02-30T10:00", "time of day"),
-        ("2026-10-05T09:60", "time of day"), ("2026-10-05T09:00+19:00", "offset"), ("2026-10-05T09:00+01:60", "offset"),
-        ("2026-10-05 09h00", "not a time"), ("٢٠٢٦-10-05T09:00", "not a time"), ("0000-01-01T00:00", "time of day"),
+        ("2027-10-04T09:60", "time of day"), ("2027-10-04T09:00+19:00", "offset"), ("2027-10-04T09:00+01:60", "offset"),
+        ("2027-10-04 09h00", "not a time"), ("٢٠٢٦-10-05T09:00", "not a time"), ("0000-01-01T00:00", "time of day"),
         ("9999-12-31T24:00Z", "time of day"), ("0001-01-01T00:00+10:00", "calendar"),
     ],
 )
@@ -223,7 +223,7 @@ def test_an_offset_says_which_of_two_instants_is_meant() -> None:
 )
 def test_only_iana_zones(zone: str) -> None:
     with pytest.raises(InputRefused, match="IANA"):
-        parse_instant("2026-10-05T09:00", zone)
+        parse_instant("2027-10-04T09:00", zone)
 
 
 def test_durations_are_exact() -> None:
@@ -276,7 +276,7 @@ def test_overlapping_tasks_are_united() -> None:
 
 def test_waits_and_gaps_are_paid_but_not_busy() -> None:
     plan = plan_of(START, task("w", after=("a",), duration="10:00:00", kind="wait"),
-                   task("c", start="2026-10-06T09:00", duration="1:00:00", kind="collection"))
+                   task("c", start="2027-10-05T09:00", duration="1:00:00", kind="collection"))
     found = access_window(plan)
     assert [int(x) for x in (found.window_seconds, found.busy_seconds, found.waiting_seconds)] == [
         25 * HOUR, 2 * HOUR, 23 * HOUR,
