@@ -28,6 +28,7 @@ from needs import Refused
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 RECORD = VENV / "installation.json"
+SILENCE_SECONDS = 20.0
 EXTRAS = ("measure", "report", "dev")
 DEFAULT_EXTRAS = ("measure", "report")
 INPUTS = ("pyproject.toml", "constraints.txt", "requirements-torch.txt")
@@ -65,7 +66,7 @@ def wanted_extras(text: str, installed: tuple[str, ...]) -> tuple[str, ...]:
     asked = tuple(text.split())
     unknown = sorted(set(asked) - set(EXTRAS))
     if unknown:
-        raise Refused(f"unknown extras: {', '.join(unknown)}\n  next:  make setup EXTRAS=\"{' '.join(EXTRAS)}\"")
+        raise Refused(f'unknown extras: {", ".join(unknown)}\n  next:  make setup EXTRAS="{" ".join(EXTRAS)}"')
     both = {*asked, *installed} or set(DEFAULT_EXTRAS)
     return tuple(extra for extra in EXTRAS if extra in both)
 
@@ -100,6 +101,21 @@ def write_record(record: Mapping[str, Any]) -> None:
     fresh.replace(RECORD)
 
 
+def run_audibly(command: list[str], environment: Mapping[str, str], every: float | None = SILENCE_SECONDS) -> int:
+    """Exit status of a command that may be silent for minutes; every so many seconds a line says that it still runs."""
+    began = time.monotonic()
+    with subprocess.Popen(command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL) as process:
+        try:
+            while True:
+                try:
+                    return process.wait(timeout=every)
+                except subprocess.TimeoutExpired:
+                    say(f"  still at it, {time.monotonic() - began:.0f} seconds so far")
+        except BaseException:
+            process.kill()
+            raise
+
+
 class Installation:
     """One run: its wishes, the steps with their durations, and the environment it builds."""
 
@@ -118,13 +134,11 @@ class Installation:
 
     def pip(self, *arguments: str) -> None:
         """`pip install`; a second try follows a failure, since downloads break."""
-        quiet = [] if sys.stdout.isatty() else ["-qq"]
-        command = [str(self.python), "-m", "pip", "install", *quiet, *arguments]
+        # On a terminal pip shows its own progress; elsewhere it is silent, and a line of ours stands in for it.
+        shown = sys.stdout.isatty()
+        command = [str(self.python), "-m", "pip", "install", *([] if shown else ["-qq"]), *arguments]
         for attempt in ("first", "last"):
-            done = subprocess.run(
-                command, cwd=ROOT, env=pip_environment(os.environ), stdin=subprocess.DEVNULL, check=False
-            )
-            if done.returncode == 0:
+            if run_audibly(command, pip_environment(os.environ), None if shown else SILENCE_SECONDS) == 0:
                 return
             if attempt == "first":
                 say("pip failed (its message is above); trying once more in 5 seconds")
@@ -165,6 +179,10 @@ class Installation:
 
     def run(self) -> dict[str, Any]:
         """Install everything; returns the record to write."""
+        say(
+            f"installing {', '.join(self.extras)} into .venv: usually 2 to 10 minutes, most of it download, and "
+            f"{self._gigabytes():.1f} GB of disk. Interrupted, the next call goes on"
+        )
         with self.step("environment"):
             self.make_environment()
         RECORD.unlink(missing_ok=True)
@@ -181,12 +199,12 @@ class Installation:
                 options += ["--constraint", str(pin), "--no-build-isolation"]
         elif "measure" in self.extras:
             with self.step("torch"):
-                say("installing torch")
+                say("first torch, the largest part")
                 if not torch_build.probe(self.python):
                     torch_build.warn_about_size(self.python, pip_environment(os.environ), say)
                 self.pip("--requirement", "requirements-torch.txt")
         with self.step("project"):
-            say(f"installing the project with {', '.join(self.extras)}")
+            say("now this project and the packages that it uses")
             self.pip(*options, "--editable", f".[{','.join(self.extras)}]")
         with self.step("check"):
             torch = torch_build.probe(self.python)
@@ -196,6 +214,11 @@ class Installation:
             if "report" in self.extras:
                 self._check_note_libraries()
         return self._record(torch)
+
+    def _gigabytes(self) -> float:
+        """What the parts take on disk, roughly, with a CPU build of torch."""
+        sizes = {"measure": 0.0 if self.system_torch else 1.1, "report": 0.2, "dev": 0.5}
+        return 0.5 + sum(sizes[extra] for extra in self.extras)
 
     def _check_note_libraries(self) -> None:
         done = subprocess.run(

@@ -143,3 +143,12 @@ def test_system_torch_is_reused_and_never_replaced(tmp_path: Path) -> None:
         [image_python, "tools/install.py"], cwd=project, capture_output=True, text=True, check=False
     )
     assert "nothing changed" in again.stdout
+
+
+def test_a_long_silent_step_says_that_it_still_runs(capfd: pytest.CaptureFixture[str]) -> None:
+    """Issue 2.2: nobody should think that the installation hangs."""
+    slow = [sys.executable, "-c", "import time; time.sleep(0.5); raise SystemExit(7)"]
+    assert install.run_audibly(slow, dict(os.environ), every=0.1) == 7
+    assert "setup:   still at it, 0 seconds so far" in capfd.readouterr().out
+    assert install.run_audibly([sys.executable, "-c", "pass"], dict(os.environ), every=60.0) == 0
+    assert capfd.readouterr().out == ""
