@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import ClassVar
 
 _SHOWN_CHARACTERS = 120
+_LAST_OF_FOUR_DIGITS = 0xFFFF
+_NEVER_SHOWN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 _SHORT_ESCAPES = {"\t": "\\t", "\n": "\\n", "\r": "\\r", "\\": "\\\\", "'": "\\'"}
 
 
@@ -27,12 +29,28 @@ def show_value(value: object, limit: int = _SHOWN_CHARACTERS) -> str:
         if character in _SHORT_ESCAPES:
             out.append(_SHORT_ESCAPES[character])
         elif character != " " and unicodedata.category(character)[0] in "CZM":
-            code = ord(character)
-            out.append(f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}")
+            out.append(_escaped(ord(character)))
         else:
             out.append(character)
     quoted = "'" + "".join(out) + "'"
     return quoted if shown is text else f"{quoted}… ({len(text)} characters)"
+
+
+def show_text(text: str) -> str:
+    """A name or a sentence for people, as it is: only what a terminal would act on or hide is escaped.
+
+    Control characters (a NUL or a line end in a file name), bidirectional marks, lone surrogates.
+    """
+    return "".join(_escaped(ord(one)) if unicodedata.category(one) in _NEVER_SHOWN else one for one in text)
+
+
+def show_lines(text: str) -> str:
+    """Text of several lines in which nothing but the line ends acts on a terminal."""
+    return "\n".join(show_text(line) for line in text.split("\n"))
+
+
+def _escaped(code: int) -> str:
+    return f"\\u{code:04x}" if code <= _LAST_OF_FOUR_DIGITS else f"\\U{code:08x}"
 
 
 class RunnerError(Exception):
@@ -65,21 +83,22 @@ class RunnerError(Exception):
         self.details = details
 
     def __str__(self) -> str:
-        lines = [self.what]
+        lines = [show_lines(self.what)]
         place = []
         if self.file is not None:
-            place.append(self.file if self.line is None else f"{self.file}:{self.line}")
+            shown = show_text(self.file)
+            place.append(shown if self.line is None else f"{shown}:{self.line}")
         elif self.line is not None:
             place.append(f"line {self.line}")
         if self.column is not None:
-            place.append(f"column {self.column}")
+            place.append(f"column {show_text(str(self.column))}")
         if place:
             lines.append("  where: " + ", ".join(place))
         if self.value is not None:
             lines.append("  value: " + show_value(self.value))
-        lines.extend("  - " + detail for detail in self.details)
+        lines.extend("  - " + show_lines(detail) for detail in self.details)
         if self.next_step is not None:
-            lines.append("  next:  " + self.next_step)
+            lines.append("  next:  " + show_lines(self.next_step))
         return "\n".join(lines)
 
     def as_json(self) -> dict[str, object]:

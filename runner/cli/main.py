@@ -7,6 +7,7 @@ holds their one-line helps, and a test compares it with the commands themselves.
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import sys
 import tempfile
@@ -96,7 +97,7 @@ def run(arguments: list[str]) -> int:
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except click.ClickException as error:
-        error.show()
+        _show_usage(error)
         return 2
     except (click.Abort, KeyboardInterrupt):
         write_line("interrupted", error=True)
@@ -110,8 +111,19 @@ def run(arguments: list[str]) -> int:
         write_line(f"error: {refused}", error=True)
         return refused.exit_code
     except Exception as error:
+        if isinstance(error, ValueError) and "embedded null" in str(error):
+            refused = InputRefused("a path holds a NUL, which no file name can", next_step="write the path again")
+            write_line(f"error: {refused}", error=True)
+            return refused.exit_code
         return _report_bug(error)
     return result if isinstance(result, int) else 0
+
+
+def _show_usage(error: click.ClickException) -> None:
+    """What click would print, with the user's own words escaped."""
+    text = io.StringIO()
+    error.show(file=text)
+    write_line(text.getvalue().rstrip("\n"), error=True)
 
 
 def _report_bug(error: Exception) -> int:

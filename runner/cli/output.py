@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from runner.errors import RunnerError
+from runner.errors import RunnerError, show_lines
 
 
 @dataclass(frozen=True)
@@ -32,15 +32,17 @@ class Session:
     root: Path
 
 
-def write_line(text: str, *, error: bool = False) -> None:
+def write_line(text: str, *, error: bool = False, for_people: bool = True) -> None:
     """Print; what the terminal's encoding cannot show is written as an escape, never a traceback.
 
+    For people, control characters in names and records are escaped: they would act on the terminal.
     A reader that went away (`runner ... | head`) or a closed stream loses the text, not the work.
     """
     stream = sys.stderr if error else sys.stdout
     if stream is None:
         return
     encoding = stream.encoding or "ascii"
+    text = show_lines(text) if for_people else text
     try:
         click.echo(text.encode(encoding, "backslashreplace").decode(encoding), err=error)
     except BrokenPipeError:
@@ -62,10 +64,11 @@ def runner_command(name: str, **attributes: Any) -> Callable[[Callable[..., Outp
                 output = function(context.find_object(Session), **options)
             except RunnerError as error:
                 if as_json:
-                    write_line(json.dumps(error.as_json(), ensure_ascii=False, sort_keys=True))
+                    write_line(json.dumps(error.as_json(), ensure_ascii=False, sort_keys=True), for_people=False)
                 raise
             if as_json:
-                write_line(json.dumps(output.data, ensure_ascii=False, sort_keys=True, allow_nan=False))
+                text = json.dumps(output.data, ensure_ascii=False, sort_keys=True, allow_nan=False)
+                write_line(text, for_people=False)
             else:
                 for line in output.lines:
                     write_line(line)

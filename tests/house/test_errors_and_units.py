@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runner.cli import main as entry
-from runner.errors import InputRefused, NotAccepted, RunnerError, show_value
+from runner.errors import InputRefused, NotAccepted, RunnerError, show_lines, show_text, show_value
 from runner.units import exact_seconds, hours_minutes_seconds, parse_decimal, parse_utc, round_half_up, utc_text
 
 
@@ -39,6 +39,31 @@ def test_long_values_are_shortened_by_rule() -> None:
 @given(st.text())
 def test_a_shown_value_has_no_control_characters(value: str) -> None:
     assert all(character.isprintable() for character in show_value(value))
+
+
+HOSTILE = "a\x00b\x1b[31m\u202ec\x9bd"
+ESCAPED = "a\\u0000b\\u001b[31m\\u202ec\\u009bd"
+
+
+def test_control_characters_are_escaped_in_every_part_of_a_refusal() -> None:
+    """DESIGN 4: file, column, details and next step come from users too; a line end cannot forge a line."""
+    shown = str(
+        InputRefused(HOSTILE, file=HOSTILE + "\nvalue: forged", column=HOSTILE, details=(HOSTILE,), next_step=HOSTILE)
+    )
+    assert shown.count(ESCAPED) == 5 and "\n" + "value: forged" not in shown
+    assert all(character.isprintable() for line in shown.splitlines() for character in line)
+    assert show_text("é 中 ا a\u0301") == "é 中 ا a\u0301", "letters of any script stay as they are"
+    assert (show_text("\U000e0001"), show_lines("a\nb\t")) == ("\\U000e0001", "a\nb\\u0009")
+
+
+def test_commands_print_no_control_characters_of_their_users(capsys: pytest.CaptureFixture[str]) -> None:
+    """DESIGN 4: by the command line itself, from options, paths and command names."""
+    for arguments in (["price", "--gpu", "b200", "--days", "7", "--tariffs", HOSTILE.replace("\0", "")],
+                      ["window", "--plan", "x\0y.toml"], ["--campaign", "x\x1b[31m\ny", "decide"], [HOSTILE],
+                      ["price", "--" + HOSTILE]):  # fmt: skip
+        assert entry.run(arguments) == 2
+        shown = capsys.readouterr().err
+        assert shown and all(character.isprintable() for line in shown.splitlines() for character in line), shown
 
 
 @pytest.mark.parametrize("text", ["1,5", "1e3", " 1", "+1", "01", ".5", "1.", "", "NaN", "१"])
