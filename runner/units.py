@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 from decimal import ROUND_HALF_UP, Decimal
+from fractions import Fraction
 
 from runner.errors import InputRefused
 
@@ -32,6 +33,17 @@ def exact_seconds(seconds: float | int) -> Decimal:
 def round_half_up(value: Decimal, places: int) -> Decimal:
     """For display only: comparisons use the unrounded value."""
     return value.quantize(Decimal(1).scaleb(-places), rounding=ROUND_HALF_UP)
+
+
+def share_text(exact: str, places: int = 4) -> str:
+    """`895/1000` as `0.895`, `2/3` as `0.6667 (2/3)`: the fraction only where the decimals do not hold it."""
+    value = Fraction(exact)
+    size = abs(value) * 10**places
+    whole = (2 * size.numerator + size.denominator) // (2 * size.denominator)
+    sign = "-" if value < 0 and whole else ""
+    text = f"{whole // 10**places}.{whole % 10**places:0{places}d}".rstrip("0").removesuffix(".")
+    hidden = "/" in exact and Fraction(whole) != size
+    return f"{sign}{text} ({exact})" if hidden else f"{sign}{text}"
 
 
 def utc_text(instant: datetime) -> str:

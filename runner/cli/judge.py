@@ -11,6 +11,7 @@ from runner.errors import show_value
 from runner.evidence.attempt import Status
 from runner.evidence.campaign import Campaign
 from runner.evidence.verdict import Verdict
+from runner.units import share_text
 
 # Not a failure of the configuration (DESIGN 6.4): such rows do not turn the exit status.
 _NO_FAILURE = (Status.UNAVAILABLE, Status.UNSUPPORTED, Status.INTERRUPTED)
@@ -99,10 +100,10 @@ def _one_file(campaign: Campaign, path: Path, corpus_id: str | None) -> Output:
 def _bottom_line(verdict: Verdict) -> str:
     shown = []
     for value in verdict.metrics[:1]:
-        figure = value.fraction or value.value or "undefined"
-        shown.append(f"{value.metric} {figure}")
+        figure = value.fraction or value.value
+        shown.append(f"{value.metric} {'undefined' if figure is None else share_text(figure)}")
     if verdict.drop is not None:
-        shown.append(f"drop {verdict.drop}")
+        shown.append(f"drop {share_text(verdict.drop)}")
     if verdict.flips is not None:
         shown.append(f"flips {verdict.flips}")
     word = "accepted" if verdict.accepted else "rejected"

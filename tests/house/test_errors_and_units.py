@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from runner.cli import main as entry
 from runner.errors import InputRefused, NotAccepted, RunnerError, show_lines, show_text, show_value
-from runner.units import exact_seconds, hours_minutes_seconds, parse_decimal, parse_utc, round_half_up, utc_text
+from runner.units import exact_seconds, hours_minutes_seconds, parse_decimal, parse_utc, round_half_up, share_text, utc_text
 
 
 def test_a_refusal_says_what_where_value_and_next() -> None:
@@ -72,7 +72,7 @@ def test_decimals_have_one_form(text: str) -> None:
         parse_decimal(text, name="threshold")
 
 
-@given(st.decimals(allow_nan=False, allow_infinity=False, places=4, min_value=-10**9, max_value=10**9))
+@given(st.decimals(allow_nan=False, allow_infinity=False, places=4, min_value=-(10**9), max_value=10**9))
 def test_decimals_are_exact(value: Decimal) -> None:
     assert parse_decimal(f"{value:f}", name="amount") == value
 
@@ -80,6 +80,15 @@ def test_decimals_are_exact(value: Decimal) -> None:
 def test_display_rounds_half_up() -> None:
     assert round_half_up(Decimal("0.125"), 2) == Decimal("0.13")
     assert exact_seconds(0.1) == Decimal("0.1")
+
+
+@pytest.mark.parametrize(
+    ("exact", "shown"),
+    [("895/1000", "0.895"), ("0/1", "0"), ("1/1", "1"), ("2/3", "0.6667 (2/3)"), ("-1/1000", "-0.001"),
+     ("1/16", "0.0625"), ("1/32", "0.0313 (1/32)"), ("-1/30000", "0 (-1/30000)"), ("0.886123456789", "0.8861")],
+)  # fmt: skip
+def test_a_share_is_a_decimal_and_the_fraction_stands_by_where_it_hides_something(exact: str, shown: str) -> None:
+    assert share_text(exact) == shown
 
 
 def test_elapsed_hours_go_beyond_a_day() -> None:
