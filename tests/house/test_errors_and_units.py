@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 
 from runner.cli import main as entry
 from runner.errors import InputRefused, NotAccepted, RunnerError, show_lines, show_text, show_value
-from runner.units import exact_seconds, hours_minutes_seconds, parse_decimal, parse_utc, round_half_up, share_text, utc_text
+from runner.units import (
+    exact_seconds,
+    hours_minutes_seconds,
+    parse_decimal,
+    parse_utc,
+    round_half_up,
+    share_text,
+    utc_text,
+)
 
 
 def test_a_refusal_says_what_where_value_and_next() -> None:
