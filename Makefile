@@ -24,14 +24,6 @@ STATUS = || { status=$$?; echo "runner: exit status $$status (make reports every
 # Shared processor cores make waiting threads expensive: tests and benchmarks use one.
 ONE_THREAD := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive
 
-# Files of the chosen campaign, for targets that need not run again when nothing changed.
-empty :=
-space := $(empty) $(empty)
-PLACE := $(if $(CAMPAIGN),$(subst $(space),\ ,$(CAMPAIGN))/,)
-NOTE := $(PLACE)note/decision-note.pdf
-# The language of the note that is there, read by make itself (no shell, so no quoting to get wrong).
-NOTE_LANGUAGE = $(findstring lang: $(or $(NOTE_LANG),en),$(file <$(or $(CAMPAIGN),.)/note/decision-note.qmd))
-
 .PHONY: help
 help: ## List the targets
 	@echo "Usage: make TARGET [NAME=value ...]    (start with: make note)"
@@ -73,12 +65,8 @@ validate: $(INSTALLED) ## Judge every attempt against the frozen protocol
 decide: $(INSTALLED) ## Write balance and decision
 	@$(RUNNER) decide $(STATUS)
 
-# Folders stand for their files: writing, renaming or deleting one changes its folder's time.
-report: $(NOTE) ## Write and sign the decision note [NOTE_LANG=de]
-$(NOTE): $(wildcard $(addprefix $(PLACE),records/attempts records/exclusions verdicts templates tariffs.csv \
-  protocol/plan.toml protocol/protocol.lock.json)) $(if $(NOTE_LANGUAGE),,FORCE) | $(INSTALLED)
-	@$(RUNNER) report $${NOTE_LANG:+--language "$$NOTE_LANG"} $(STATUS)
-FORCE:
+report: $(INSTALLED) ## Write and sign the decision note, unless nothing changed [NOTE_LANG=de]
+	@.venv/bin/python tools/note_is_fresh.py || $(RUNNER) report $${NOTE_LANG:+--language "$$NOTE_LANG"} $(STATUS)
 
 verify: $(INSTALLED) ## Check hashes, signatures and chain, and decide again [FROM=archive.zip] [SIGNERS=file]
 	@$(RUNNER) verify $${SIGNERS:+--signers "$$SIGNERS"} $${FROM:+"$$FROM"} $(STATUS)
@@ -144,5 +132,5 @@ lock: ## Write constraints.txt again from pyproject.toml
 clean: ## Remove caches and the environment; records and notes stay
 	@rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 
-# Commands write their files whole or not at all: make has nothing to delete after a failure.
-.PRECIOUS: $(INSTALLED) $(NOTE)
+# Written whole or not at all: make has nothing to delete after a failure.
+.PRECIOUS: $(INSTALLED)

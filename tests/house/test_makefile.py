@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,13 @@ ROOT = Path(__file__).resolve().parents[2]
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 RECORDER = """#!/bin/sh
 for word in "$@"; do printf '%s\\n' "$word"; done > arguments.txt
+campaign=.
+if [ "$1" = --campaign ]; then campaign=$2; shift 2; fi
 if [ "$1" = report ] && [ -z "$RECORDED_STATUS" ]; then
-  printf -- '---\\nlang: %s\\n---\\n' "${3:-en}" > note/decision-note.qmd
-  : > note/decision-note.pdf
+  mkdir -p -- "$campaign/note" && cd -- "$campaign/note" || exit 1
+  printf -- '---\\nlang: %s\\n---\\n' "${3:-en}" > decision-note.qmd
+  : > decision-note.html; : > decision-note.pdf; : > SHA256SUMS
+  [ -n "$KILLED" ] || : > SHA256SUMS.sig
 fi
 exit ${RECORDED_STATUS:-0}
 """
@@ -36,10 +41,13 @@ def make(folder: Path, *arguments: str, **environment: str) -> subprocess.Comple
 def front_door(tmp_path: Path) -> Path:
     """A folder with the real Makefile and a `runner` that writes down its arguments."""
     shutil.copy(ROOT / "Makefile", tmp_path)
+    (tmp_path / "tools").mkdir()
+    shutil.copy(ROOT / "tools/note_is_fresh.py", tmp_path / "tools")
+    (tmp_path / ".venv/bin").mkdir(parents=True)
+    (tmp_path / ".venv/bin/python").symlink_to(sys.executable)
     for name in ("pyproject.toml", "constraints.txt", "requirements-torch.txt"):
         (tmp_path / name).write_text("", encoding="utf-8")
     runner = tmp_path / ".venv/bin/runner"
-    runner.parent.mkdir(parents=True)
     runner.write_text(RECORDER, encoding="utf-8")
     runner.chmod(0o755)
     (tmp_path / ".venv/installation.json").write_text("{}", encoding="utf-8")
@@ -105,24 +113,45 @@ def test_status_of_the_command_is_shown_although_make_says_2(front_door: Path) -
     assert "runner: exit status 3" in done.stderr
 
 
-def test_note_is_not_built_again_when_nothing_changed(front_door: Path) -> None:
-    for folder in ("note", "verdicts", "templates"):
-        (front_door / folder).mkdir()
+NAMES = (".", "my campaign", "it's", 'a"b', "Übung  größe", "a:b", "a;b|c", "a%b*?[x]", "a#b$$(x)\\y", "~x=&,")
 
-    def built(*more: str) -> bool:
+
+@pytest.mark.parametrize("name", NAMES)
+def test_note_is_built_again_only_when_something_changed(front_door: Path, name: str) -> None:
+    """Issue 2, DESIGN 4: whatever the campaign folder is called, make neither stops nor takes an old note for new."""
+    campaign = front_door / name
+    for folder in ("protocol/keys", "records/attempts", "verdicts", "templates"):
+        (campaign / folder).mkdir(parents=True)
+    (campaign / "tariffs.csv").write_text("", encoding="utf-8")
+
+    def built(*more: str, **environment: str) -> bool:
         (front_door / "arguments.txt").unlink(missing_ok=True)
-        assert make(front_door, "report", *more).returncode == 0
+        done = make(front_door, "report", *more, CAMPAIGN=name, **environment)
+        assert done.returncode == 0, done.stderr
         return (front_door / "arguments.txt").exists()
+
+    def change(place: str) -> None:
+        """As if it happened after the note was signed: times of files may be coarser than this test."""
+        later = (campaign / "note/SHA256SUMS.sig").stat().st_mtime_ns + 10_000
+        (campaign / place).mkdir(exist_ok=True) if place.endswith("/") else (campaign / place).touch()
+        os.utime(campaign / place, ns=(later, later))
 
     assert built()
     assert not built()
     assert built("NOTE_LANG=de"), "another language is another note"
-    assert arguments(front_door) == ["report", "--language", "de"]
+    assert arguments(front_door) == ["--campaign", name, "report", "--language", "de"]
     assert built(), "and back"
-    later = (front_door / "note/decision-note.pdf").stat().st_mtime + 10
-    (front_door / "verdicts/one.json").write_text("{}", encoding="utf-8")
-    os.utime(front_door / "verdicts", (later, later))
-    assert built(), "a new verdict makes the note old"
+    places = ("verdicts/", "verdicts/one.json", "records/attempts/a.json", "tariffs.csv", "protocol/plan.toml")
+    for place in places if name == "my campaign" else places[:1]:
+        change(place)
+        assert built(), f"{place} is newer"
+        assert not built()
+    change("protocol/keys/")
+    assert not built(), "keys are no source"
+    (campaign / "note/SHA256SUMS.sig").unlink()
+    assert built(KILLED="1"), "a note without its last file is no note"
+    assert built(), "still without"
+    assert not built()
 
 
 def test_failed_report_is_tried_again(front_door: Path) -> None:

@@ -1,0 +1,59 @@
+"""`make report`: is the note newer than everything it is made from? Exit 0 when it is, 1 when not.
+
+A program and not make's own comparison: make cannot name files in folders whose names hold blanks,
+colons or wildcards, and would say "nothing to do" or stop. Standard library only, reads times only.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+# Written last of all, after HTML and PDF: without it the note is not complete.
+LAST_FILE = "note/SHA256SUMS.sig"
+NOTE_FILES = ("note/decision-note.html", "note/decision-note.pdf", "note/decision-note.qmd", "note/SHA256SUMS")
+SOURCES = ("protocol", "records", "verdicts", "templates", "tariffs.csv")
+# What a report itself writes or what no note shows.
+NOT_SOURCES = frozenset({"keys", "__pycache__"})
+
+
+def changed_at(path: Path) -> Iterator[int]:
+    """Times of a file, or of a folder and all that lies in it: a deletion changes its folder's time."""
+    try:
+        yield path.stat().st_mtime_ns
+        if path.is_dir():
+            for entry in os.scandir(path):
+                if entry.name not in NOT_SOURCES:
+                    yield from changed_at(Path(entry.path))
+    except FileNotFoundError:
+        return
+
+
+def is_fresh(campaign: Path, language: str) -> bool:
+    """Whether a complete note in this language is there and nothing of its sources is newer."""
+    if not all((campaign / name).is_file() for name in (LAST_FILE, *NOTE_FILES)):
+        return False
+    front_matter = (campaign / "note/decision-note.qmd").read_text(encoding="utf-8", errors="replace").splitlines()[:20]
+    if f"lang: {language}" not in [line.replace('"', "").strip() for line in front_matter]:
+        return False
+    made = (campaign / LAST_FILE).stat().st_mtime_ns
+    # protocol/ itself changes when keys/ is made; what counts in it are its entries.
+    sources = [campaign / name for name in SOURCES if name != "protocol"]
+    protocol = campaign / "protocol"
+    if protocol.is_dir():
+        sources += [Path(entry.path) for entry in os.scandir(protocol) if entry.name not in NOT_SOURCES]
+    return not any(changed > made for source in sources for changed in changed_at(source))
+
+
+def main() -> int:
+    campaign = Path(os.environ.get("CAMPAIGN") or ".")
+    if not is_fresh(campaign, os.environ.get("NOTE_LANG") or "en"):
+        return 1
+    sys.stdout.write(f"{campaign / NOTE_FILES[1]}: nothing changed since it was signed\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
