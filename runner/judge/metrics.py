@@ -21,6 +21,7 @@ from runner.units import round_half_up
 
 _ROOT_DIGITS = 200  # two different sums of such roots differ long before
 _SHOWN_PLACES = 12
+_AT_ONCE = 1 << 20  # documents counted at once: temporary arrays stay small
 _Z = Decimal("1.959963984540054")  # 97.5 % quantile of the normal distribution
 
 Counts = list[list[int]]
@@ -37,9 +38,12 @@ class Undefined:
 Value = Fraction | Undefined
 
 
-def confusion(truth: npt.NDArray[np.int64], predicted: npt.NDArray[np.int64], classes: int) -> Counts:
+def confusion(truth: npt.NDArray[np.int32], predicted: npt.NDArray[np.int32], classes: int) -> Counts:
     """Counts of (truth, prediction) pairs; both arrays hold classes 0..classes-1, shape (documents,)."""
-    flat = np.bincount(truth * classes + predicted, minlength=classes * classes)
+    flat = np.zeros(classes * classes, dtype=np.int64)
+    for start in range(0, len(truth), _AT_ONCE):
+        pairs = truth[start : start + _AT_ONCE].astype(np.int64) * classes + predicted[start : start + _AT_ONCE]
+        flat += np.bincount(pairs, minlength=classes * classes)
     result: Counts = flat.reshape(classes, classes).tolist()
     return result
 

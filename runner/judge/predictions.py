@@ -19,7 +19,7 @@ from runner.protocol.reference import Reference
 class Usable:
     """Predictions with the exact ids, in corpus order: classes and scores, shape (documents,)."""
 
-    codes: npt.NDArray[np.int64]
+    codes: npt.NDArray[np.int32]
     score: npt.NDArray[np.float64] | None
 
 

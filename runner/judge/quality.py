@@ -27,7 +27,7 @@ from runner.judge.metrics import (
 from runner.protocol.reference import BaselineValues, Reference
 from runner.protocol.schema import MetricName, Protocol, Quality
 
-Codes = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
 _LISTED_FLIPS = 100
 _ALL = "all"

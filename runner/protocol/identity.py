@@ -11,18 +11,17 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from runner.corpus.identity import trimmed, without_case
 from runner.errors import show_value
 from runner.evidence.verdict import IdCounts
+from runner.protocol.matching import positions_of
 from runner.protocol.predictions import Predictions
 
 Integers = npt.NDArray[np.int64]
 Number = TypeVar("Number", bound=np.generic)
 _LISTED = 20
 _COMPARED_FOR_HINTS = 100_000
-_HASHED_AT_ONCE = 4_000_000
 _FLOAT_LIKE = re.compile(r"[+-]?([0-9]+\.[0-9]*|[0-9]*\.?[0-9]+[eE][+-]?[0-9]+|nan|inf|NaN|Infinity)")
 
 
@@ -44,11 +43,10 @@ def match_ids(expected: pa.ChunkedArray, predictions: Predictions) -> IdMatch:
     """Compare the ids of a prediction file with the expected ones (distinct, in corpus order)."""
     expected, observed = _alike(expected, predictions.ids)
     if len(observed) == len(expected) and observed.equals(expected):
-        counts = IdCounts(
-            expected_ids=len(expected), observed_ids=len(observed), ids_match=True, missing=0, duplicate=0, unexpected=0
-        )
-        return IdMatch(counts, np.arange(len(expected), dtype=np.int64))
-    positions = _positions(expected, observed)
+        return IdMatch(_all_match(len(expected)), np.arange(len(expected), dtype=np.int64))
+    positions = positions_of(expected, observed)
+    if _each_once(positions, len(expected)):
+        return IdMatch(_all_match(len(expected)), positions)
     seen = np.bincount(positions[positions >= 0], minlength=len(expected))
     missing = np.flatnonzero(seen == 0)
     strangers = _rows_by_id(predictions, np.flatnonzero(positions < 0))
@@ -71,6 +69,21 @@ def match_ids(expected: pa.ChunkedArray, predictions: Predictions) -> IdMatch:
         hints=_hints(missing_ids, list(strangers)[:_COMPARED_FOR_HINTS]),
     )
     return IdMatch(counts, positions)
+
+
+def _all_match(documents: int) -> IdCounts:
+    return IdCounts(
+        expected_ids=documents, observed_ids=documents, ids_match=True, missing=0, duplicate=0, unexpected=0
+    )
+
+
+def _each_once(positions: Integers, documents: int) -> bool:
+    """Is every place taken by exactly one row?"""
+    if len(positions) != documents or (documents and positions.min() < 0):
+        return False
+    taken = np.zeros(documents, dtype=bool)
+    taken[positions] = True
+    return bool(taken.all())
 
 
 def describe(counts: IdCounts) -> str:
@@ -98,18 +111,6 @@ def _alike(expected: pa.ChunkedArray, observed: pa.ChunkedArray) -> tuple[pa.Chu
     if small:
         return expected, observed
     return expected.cast(pa.large_string()), observed.cast(pa.large_string())
-
-
-def _positions(expected: pa.ChunkedArray, observed: pa.ChunkedArray) -> Integers:
-    """Place of every observed id, -1 for none. The hash table of Arrow is large: one slice at a time."""
-    positions = np.full(len(observed), -1, dtype=np.int64)
-    wanted = observed.combine_chunks()
-    for start in range(0, len(expected), _HASHED_AT_ONCE):
-        part = expected.slice(start, _HASHED_AT_ONCE).combine_chunks()
-        found = pc.fill_null(pc.index_in(wanted, value_set=part), -1).to_numpy(zero_copy_only=False)
-        hit = found >= 0
-        positions[hit] = found[hit].astype(np.int64) + start
-    return positions
 
 
 def _rows_by_id(predictions: Predictions, rows: Integers) -> dict[str, list[int]]:

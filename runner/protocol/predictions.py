@@ -22,6 +22,7 @@ from runner.errors import InputRefused, show_value
 from runner.evidence.canonical import sha256_file
 
 Integers = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
 _LISTED = 20
 
@@ -148,7 +149,7 @@ def _number(text: str | None, line: int, faults: list[str]) -> float:
         return math.nan
 
 
-def label_codes(labels: pa.ChunkedArray, table: tuple[str, ...]) -> Integers:
+def label_codes(labels: pa.ChunkedArray, table: tuple[str, ...]) -> Codes:
     """Index of every label in the table, -1 where it is none of them. Shape (rows,)."""
     known = pa.array(table, pa.string())
     parts = []
@@ -156,20 +157,20 @@ def label_codes(labels: pa.ChunkedArray, table: tuple[str, ...]) -> Integers:
         if pa.types.is_dictionary(chunk.type):
             of_entry = _index_in(chunk.dictionary, known)
             entries = pc.fill_null(chunk.indices, -1).to_numpy(zero_copy_only=False)
-            codes = np.append(of_entry, -1)[entries]
+            codes = np.append(of_entry, np.int32(-1))[entries]
         else:
             codes = _index_in(chunk, known)
         parts.append(codes)
-    return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
+    return np.concatenate(parts) if parts else np.empty(0, dtype=np.int32)
 
 
-def _index_in(values: Any, known: pa.Array) -> Integers:
+def _index_in(values: Any, known: pa.Array) -> Codes:
     found = pc.index_in(values.cast(pa.string()), value_set=known)
-    codes: Integers = pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+    codes: Codes = pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int32)
     return codes
 
 
-def label_faults(predictions: Predictions, codes: Integers, table: tuple[str, ...]) -> tuple[str, ...]:
+def label_faults(predictions: Predictions, codes: Codes, table: tuple[str, ...]) -> tuple[str, ...]:
     """Labels outside the table, by line and quoted: nothing is trimmed or folded (QU-04)."""
     names = ", ".join(table)
     rows = np.flatnonzero(codes < 0)

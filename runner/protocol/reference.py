@@ -32,7 +32,7 @@ from runner.protocol.predictions import (
 )
 from runner.protocol.schema import Lock, LockedCorpus, LockedFile, Model
 
-Codes = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
 _GROUP = "group:"
 
@@ -97,10 +97,10 @@ def load_reference(campaign: Campaign, lock: Lock, corpus_id: str) -> Reference:
 
 def reference_of(path: Path, corpus_id: str, table: LabelTable, model: Model) -> Reference:
     """The content of one reference file, labels as classes of the table."""
-    columns = pq.read_table(path, memory_map=True)
-    groups = {
-        name.removeprefix(_GROUP): _group(columns[name]) for name in columns.column_names if name.startswith(_GROUP)
-    }
+    names = pq.read_schema(path).names
+    # Repeated values are never made into texts: ten million labels are ten million small numbers.
+    columns = pq.read_table(path, memory_map=True, read_dictionary=[name for name in names if name != "id"])
+    groups = {name.removeprefix(_GROUP): _group(columns[name]) for name in names if name.startswith(_GROUP)}
     return Reference(corpus_id, columns["id"], _truth(columns["label"], table, model), table, groups)
 
 
@@ -162,18 +162,19 @@ def _baseline_refused(predictions: Predictions, what: str, counts: IdCounts) -> 
 
 
 def _group(column: pa.ChunkedArray) -> Group:
-    encoded = column.combine_chunks().dictionary_encode()
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = encoded.unify_dictionaries().combine_chunks()
-    codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    return Group(codes, tuple(encoded.dictionary.to_pylist()))
+    """Codes in one common list of values; a file written without dictionaries is encoded here."""
+    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    encoded = encoded.unify_dictionaries()
+    parts = [chunk.indices.to_numpy(zero_copy_only=False).astype(np.int32) for chunk in encoded.chunks]
+    values = encoded.chunk(0).dictionary.to_pylist() if encoded.num_chunks else []
+    return Group(np.concatenate(parts) if parts else np.empty(0, dtype=np.int32), tuple(values))
 
 
 def _truth(column: pa.ChunkedArray, table: LabelTable, model: Model) -> Codes:
     """Class of every right answer: corpus label, through the label map, to the model's index."""
     encoded = _group(column)
     index = {label: number for number, label in enumerate(table.labels)}
-    classes = np.array(list(_mapped(encoded.values, index, model)), dtype=np.int64)
+    classes = np.array(list(_mapped(encoded.values, index, model)), dtype=np.int32)
     truth: Codes = classes[encoded.codes]
     return truth
 
