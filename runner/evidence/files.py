@@ -7,6 +7,7 @@ import fcntl
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TextIO
 
 from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
@@ -56,20 +57,61 @@ def sync_folder(folder: Path) -> None:
 
 @contextlib.contextmanager
 def campaign_lock(campaign: Campaign) -> Iterator[None]:
-    """Only one measuring command per campaign folder; a second one is refused, a dead one's lock is gone."""
-    campaign.records.mkdir(parents=True, exist_ok=True)
+    """Only one measuring command per campaign folder; a second one is refused, a dead one's lock is gone.
+
+    The file is removed at the end, and so is an empty `records/`: a refused command leaves nothing behind.
+    """
     path = campaign.records / _LOCK_NAME
-    with path.open("a+", encoding="ascii") as stream:
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            stream.seek(0)
-            raise InputRefused(
-                f"another measurement is running in this campaign (process {stream.read(20).strip() or 'unknown'})",
-                file=path,
-                next_step="wait until it has ended, then run the same command again",
-            ) from None
+    stream = _locked(path)
+    try:
         stream.truncate(0)
         stream.write(f"{os.getpid()}\n")
         stream.flush()
         yield
+    finally:
+        # While it is still locked: whoever waits on this file sees that it is no longer the one in the folder.
+        path.unlink(missing_ok=True)
+        stream.close()
+        remove_empty(campaign.records)
+
+
+def remove_empty(*folders: Path) -> None:
+    """Remove folders that hold nothing; others, and those that are not there, stay as they are."""
+    for folder in folders:
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+
+
+def _locked(path: Path) -> TextIO:
+    """The lock file, held; made anew if its last holder removed it in the meantime."""
+    while True:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            stream = path.open("a+", encoding="ascii")
+        except FileNotFoundError:
+            continue  # the folder was empty and has just been removed
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            stream.seek(0)
+            holder = stream.read(20).strip() or "unknown"
+            stream.close()
+            raise InputRefused(
+                f"another measurement is running in this campaign (process {holder})",
+                file=path,
+                next_step="wait until it has ended, then run the same command again",
+            ) from None
+        except OSError:
+            stream.close()
+            raise
+        if _is_still(path, stream):
+            return stream
+        stream.close()
+
+
+def _is_still(path: Path, stream: TextIO) -> bool:
+    """Whether the open file is the one that the folder holds now."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(stream.fileno()))
+    except FileNotFoundError:
+        return False

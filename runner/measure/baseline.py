@@ -13,16 +13,17 @@ from runner.errors import InputRefused, NotAccepted
 from runner.evidence.attempt import Settings, Status
 from runner.evidence.campaign import Campaign
 from runner.evidence.canonical import content_sha256, load_json_file, pretty_json, sha256_file
-from runner.evidence.files import campaign_lock, write_atomic
+from runner.evidence.files import campaign_lock, remove_empty, write_atomic
 from runner.measure.devices import OWN_MACHINE, look_for
 from runner.measure.environment import worker_environment
-from runner.measure.job import Job, ModelSource
+from runner.measure.job import ZERO_TOKENS, Job, ModelSource
 from runner.measure.rows import WorkFiles, verdict_on_end
 from runner.measure.run import corpus_source
 from runner.measure.supervisor import ChildEnd, StopRequest, run_worker
 from runner.protocol.labels import label_table
 from runner.protocol.lengths import effective_max_length
 from runner.protocol.modelfiles import ModelFolder, resolve_model
+from runner.protocol.modelformat import check_model_files
 from runner.protocol.read import read_protocol
 from runner.protocol.schema import CorpusFiles, Protocol
 
@@ -49,6 +50,7 @@ def make_baselines(campaign: Campaign, gpu: str = OWN_MACHINE) -> tuple[Baseline
             value=protocol.baseline.file, next_step="runner freeze",
         )
     folder = resolve_model(protocol.model, campaign.protocol_dir)
+    check_model_files(folder.path)
     corpora = [(files, _read(campaign, files)) for files in protocol.corpus]
     model = _model_source(protocol, folder, [corpus for _, corpus in corpora])
     presence = look_for(gpu, 1, campaign.tariffs)
@@ -56,7 +58,10 @@ def make_baselines(campaign: Campaign, gpu: str = OWN_MACHINE) -> tuple[Baseline
         raise NotAccepted(f"no baseline was made: {presence.problem}", next_step="runner doctor")
     work = _Work(campaign, protocol, folder, model, presence.torch_device)
     with campaign_lock(campaign), StopRequest().listening() as stop:
-        return tuple(_baseline(work, files, corpus, stop) for files, corpus in corpora)
+        try:
+            return tuple(_baseline(work, files, corpus, stop) for files, corpus in corpora)
+        finally:
+            remove_empty(campaign.journals, campaign.baseline_dir)
 
 
 def _read(campaign: Campaign, files: CorpusFiles) -> Corpus:
@@ -143,7 +148,7 @@ def _baseline(shared: _Work, files: CorpusFiles, corpus: Corpus, stop: StopReque
             timeout_seconds=float("inf"),
             stop=stop,
         )
-        facts = _facts(end)
+        facts = _facts(end, shared.folder, campaign.protocol_dir / files.final)
     finally:
         work.remove_temporary()
     differences = settings.differences(Settings(**facts["effective"]))
@@ -158,12 +163,24 @@ def _baseline(shared: _Work, files: CorpusFiles, corpus: Corpus, stop: StopReque
     return BaselineFile(files.id, path, documents, made=True)
 
 
-def _facts(end: ChildEnd) -> dict[str, dict[str, Any]]:
+def _facts(end: ChildEnd, model: ModelFolder, corpus_file: Path) -> dict[str, dict[str, Any]]:
     """What the worker found, or why there is no baseline."""
     status, error = verdict_on_end(end)
     if status is Status.COMPLETED and end.result is not None:
         facts: dict[str, dict[str, Any]] = end.result["facts"]
         return facts
+    found = end.result or {}
+    if status in (Status.FAILED, Status.UNSUPPORTED) and error is not None and found.get("phase") == "load":
+        # Nothing has run yet: the model, or what the protocol asks of it, is what cannot be used.
+        raise InputRefused(
+            f"the model cannot be used as the baseline asks: {' '.join(error.message.split())[:300]}", file=model.path,
+            next_step="correct the model or the settings under [baseline], then run runner baseline again",
+        )
+    if error is not None and error.kind == ZERO_TOKENS:
+        raise InputRefused(
+            f"no baseline was made: {error.message}", file=corpus_file,
+            next_step="leave these texts out of the corpus, or use a tokenizer with special tokens",
+        )
     details = [] if error is None else [f"{error.kind}: {error.message}"]
     if end.stderr_tail:
         details.append(f"last line of the worker: {end.stderr_tail.splitlines()[-1][:300]}")

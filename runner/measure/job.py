@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,7 @@ class Job:
     predictions: str
     spawned_mono_ns: int
     parent_pid: int
+    launch: dict[str, Any] | None = None  # of several nodes: torchrun's nnodes, node_rank, rdzv_*, run_id
 
     def dump(self) -> bytes:
         return json.dumps(asdict(self), ensure_ascii=False, allow_nan=False).encode()
@@ -63,6 +65,17 @@ class Job:
         model = value["model"]
         value["model"] = ModelSource(**model | {"labels": tuple(model["labels"])})
         return cls(**value)
+
+
+ZERO_TOKENS = "zero tokens"
+
+
+class ZeroTokens(Exception):
+    """The tokenizer made nothing of some texts: `positions` in the corpus (CO-13)."""
+
+    def __init__(self, positions: Sequence[int]) -> None:
+        super().__init__(ZERO_TOKENS)
+        self.positions = tuple(positions)
 
 
 class Unsupported(Exception):

@@ -20,11 +20,11 @@ import os  # noqa: E402
 import signal  # noqa: E402
 import sys  # noqa: E402
 import traceback  # noqa: E402
-from collections.abc import Iterator  # noqa: E402
+from collections.abc import Iterator, Sequence  # noqa: E402
 from pathlib import Path  # noqa: E402
 from typing import TYPE_CHECKING, Any  # noqa: E402
 
-from runner.measure.job import AttemptFailed, Job, Unsupported  # noqa: E402
+from runner.measure.job import ZERO_TOKENS, AttemptFailed, Job, Unsupported, ZeroTokens  # noqa: E402
 from runner.measure.journal import Journal, ResultSpool, count_results  # noqa: E402
 from runner.measure.kits import Kit, kit_for  # noqa: E402
 from runner.measure.memory import PassMemory, limit_growth  # noqa: E402
@@ -65,6 +65,7 @@ class Worker:
         self._facts: dict[str, Any] = {}
         self._notes: list[str] = []
         self._limit: str | None = None
+        self._current: str | None = None
 
     def run(self) -> dict[str, Any]:
         outcome: dict[str, Any] = {"status": "failed", "error": None, "completed": None}
@@ -75,17 +76,22 @@ class Worker:
         except AttemptFailed as error:
             outcome |= {"status": error.status, "error": _error(error.kind, error, error.evidence)}
             outcome["completed"] = error.completed
+        except ZeroTokens as error:
+            message = f"{ZERO_TOKENS}, {self._named(error.positions)}"
+            outcome |= {"status": "failed", "error": {"kind": ZERO_TOKENS, "message": message, "evidence": None}}
         except Exception as error:
             outcome |= _classify(error, self._limit)
             self._notes.append(_place(error))
         self._spool.close()
         if outcome["completed"] is None:
             outcome["completed"] = count_results(Path(self._job.results))
-        return outcome | {"phases": self._phases, "facts": self._facts, "notes": self._notes}
+        found = {"phases": self._phases, "facts": self._facts, "notes": self._notes}
+        return outcome | found | {"phase": self._current}  # where it ended
 
     @contextlib.contextmanager
     def _phase(self, name: str) -> Iterator[None]:
         self._journal.event("phase", phase=name)
+        self._current = name
         start = time.monotonic_ns()
         try:
             yield
@@ -127,6 +133,7 @@ class Worker:
             engine.warm_up(texts, job.warm_up_inputs, job.warm_up_passes)
         memory = PassMemory(job.sample_interval_seconds, "cpu", _host_memory_bytes(), counters)
         self._journal.event("phase", phase="pass")
+        self._current = "pass"
         with self._watched(memory, cards):
             done = run_pass(
                 lambda: _read(job), engine, device, lambda outputs: self._decoded(decode(outputs, table)), self._spool
@@ -197,11 +204,19 @@ class Worker:
 
         if not isinstance(error, NonFiniteLogits):
             return
+        message = f"{error.what}: {self._listed(error.rows)}"
+        completed = self._job.corpus.documents - len(error.rows)
+        raise AttemptFailed("failed", "non-finite logits", message, completed=completed) from None
+
+    def _named(self, positions: Sequence[int]) -> str:
+        """`id e1`, or `ids e1, e2`."""
+        return ("id " if len(positions) == 1 else "ids ") + self._listed(positions)
+
+    def _listed(self, positions: Sequence[int]) -> str:
+        """Ids of these documents; a long list is cut and says so."""
         ids = _read(self._job).ids
-        named = ", ".join(ids[row] for row in error.rows[:_LISTED_IDS])
-        more = "" if len(error.rows) <= _LISTED_IDS else f" and {len(error.rows) - _LISTED_IDS} more"
-        message = f"{error.what}: {named}{more}"
-        raise AttemptFailed("failed", "non-finite logits", message, completed=len(ids) - len(error.rows)) from None
+        more = "" if len(positions) <= _LISTED_IDS else f" and {len(positions) - _LISTED_IDS} more"
+        return ", ".join(ids[at] for at in positions[:_LISTED_IDS]) + more
 
 
 def _label_table(job: Job, table: type[LabelTable]) -> LabelTable:

@@ -16,6 +16,7 @@ from runner.evidence.canonical import content_sha256, load_json_file, records_sh
 from runner.protocol.labels import LabelTable, label_table
 from runner.protocol.lengths import effective_max_length
 from runner.protocol.modelfiles import ModelFolder, resolve_model
+from runner.protocol.modelformat import check_model_files
 from runner.protocol.predictions import read_predictions
 from runner.protocol.reference import checked_baseline, reference_of, write_reference
 from runner.protocol.schema import CorpusFiles, Judgement, LockedCorpus, LockedFile, Plan, Protocol
@@ -73,6 +74,7 @@ def collect(campaign: Campaign, protocol: Protocol, plan: Plan, references: Path
     """
     _check_deliverables(campaign, protocol, plan)
     folder = resolve_model(protocol.model, campaign.protocol_dir)
+    check_model_files(folder.path)
     corpora = {files.id: read_final(campaign, files) for files in protocol.corpus}
     table = _table(protocol, folder, corpora.values())
     max_length = effective_max_length(folder.path, protocol.model.max_length)

@@ -125,6 +125,12 @@ def write_predictions(path: Path, rows: Sequence[tuple[Any, ...]]) -> Path:
     return path
 
 
+def safetensors(header: Mapping[str, Any], data: bytes = b"") -> bytes:
+    """A weights file with this header: eight bytes of length, JSON, data."""
+    raw = json.dumps(header).encode()
+    return len(raw).to_bytes(8, "little") + raw + data
+
+
 def make_campaign(
     root: Path,
     *,
@@ -144,7 +150,7 @@ def make_campaign(
         json.dumps({"id2label": names, "max_position_embeddings": 256, "model_type": "bert"}), encoding="utf-8"
     )
     (model / "tokenizer_config.json").write_text(json.dumps({"model_max_length": 256}), encoding="utf-8")
-    (model / "model.safetensors").write_bytes(b"weights of a stand-in: never loaded here")
+    (model / "model.safetensors").write_bytes(safetensors({"__metadata__": {"note": "a stand-in: never loaded here"}}))
     campaign.protocol.write_text(protocol, encoding="utf-8")
     campaign.plan.write_text(plan, encoding="utf-8")
     if baseline is None:

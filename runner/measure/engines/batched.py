@@ -22,7 +22,7 @@ from runner.measure.engines.loading import (
 from runner.measure.engines.tokenizing import CHUNK_DOCUMENTS, Tokens
 from runner.measure.flops import EncoderShape, executed_flops, real_flops
 from runner.measure.flops import matrix_rate as measured_rate
-from runner.measure.job import Job, Unsupported
+from runner.measure.job import Job, Unsupported, ZeroTokens
 from runner.measure.passes import Ledger, Work
 
 
@@ -99,6 +99,8 @@ class BatchedEngine:
                 tokens = self._tokenising.encode(texts[start : start + ahead])
                 lengths = [len(ids) for ids in tokens.ids]
                 plan = plan_batches(lengths, self._batch_size, grouping)
+            if 0 in lengths:
+                raise ZeroTokens([start + at for at, length in enumerate(lengths) if not length])
             work.lengths.extend(lengths)
             for batch in plan:
                 yield [start + at for at in batch], tokens.take(batch)

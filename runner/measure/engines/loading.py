@@ -11,6 +11,7 @@ from runner.measure.job import AttemptFailed, ModelSource, Unsupported
 PRECISIONS = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 _PRECISION_OF = {f"torch.{name}": short for short, name in PRECISIONS.items()}
 _ATTENTION = ("eager", "sdpa", "flash_attention_2", "flash_attention_3", "flex_attention")
+_ABOUT_ATTENTION = ("attention implementation", "attn_implementation", "flash", "scaled_dot_product", "flex_attention")
 _LIGHTEST_NATIVE_BF16 = (8, 0)
 
 
@@ -73,7 +74,7 @@ def _load_weights(source: ModelSource, attention: str, dtype: Any) -> tuple[Any,
             output_loading_info=True,
         )
     except (ImportError, ValueError) as error:
-        if "attention" in str(error).lower() or "flash" in str(error).lower():
+        if any(word in str(error).lower() for word in _ABOUT_ATTENTION):
             raise Unsupported(f"attention {attention} is not possible here: {_first_line(error)}") from None
         raise
     missing = sorted(report.get("missing_keys", ()))
