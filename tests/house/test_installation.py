@@ -91,9 +91,7 @@ def test_constraints_pin_everything_but_torch() -> None:
     assert not {name for name in names if name.startswith("nvidia-")} - {"nvidia-ml-py"}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     groups = [project["dependencies"], *project["optional-dependencies"].values()]
-    asked = {
-        line.split(">=")[0].split("[")[0].strip().lower().replace("_", "-") for group in groups for line in group
-    }
+    asked = {line.split(">=")[0].split("[")[0].strip().lower().replace("_", "-") for group in groups for line in group}
     assert asked - {"torch"} <= names
 
 
@@ -139,9 +137,7 @@ def test_system_torch_is_reused_and_never_replaced(tmp_path: Path) -> None:
     runner = [str(project / ".venv/bin/runner"), "--version"]
     assert subprocess.run(runner, capture_output=True, check=False).returncode == 0
 
-    again = subprocess.run(
-        [image_python, "tools/install.py"], cwd=project, capture_output=True, text=True, check=False
-    )
+    again = subprocess.run([image_python, "tools/install.py"], cwd=project, capture_output=True, text=True, check=False)
     assert "nothing changed" in again.stdout
 
 
