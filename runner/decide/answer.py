@@ -63,7 +63,7 @@ def _table(balance: Balance) -> list[str]:
         "min s",
         "max s",
         "truncated",
-        "window h",
+        "window",
         "cost",
         "per corpus",
         "admissible",

@@ -2,7 +2,7 @@
 
 The note translates the template of a code and formats the values in the reader's locale; here they
 are formatted in English. The last part of a placeholder's name says what the value is:
-`_money` (`2071.00 USD`), `_seconds` (exact decimal), `_hours` (exact seconds, shown as H:MM:SS),
+`_money` (`2071.00 USD`), `_seconds` (exact decimal), `_hours` (exact seconds, shown as `96 h` or `1 h 30 min`),
 `_utc` (an instant), `_count` (a whole number); any other value is text and is never changed.
 """
 
@@ -13,7 +13,8 @@ from decimal import Decimal
 from string import Formatter
 
 from runner.decide.model import Reason
-from runner.units import hours_minutes_seconds, round_half_up
+from runner.pricing.core import hours_text
+from runner.units import round_half_up
 
 _MOST_MONEY_PLACES = 4
 _WHOLE_SECONDS = len("09:00:00")
@@ -60,13 +61,13 @@ SENTENCES: dict[str, str] = {
     "memory.met": "memory sufficed for every deliverable, long texts included",
     "memory.out": "out of memory on {corpus} after {most_count} documents",
     "memory.no-pass": "no complete pass over {corpus} shows whether memory suffices",
-    "window.covered": "a package holds the window of {window_hours} h",
+    "window.covered": "a package holds the window of {window_hours}",
     "window.too-long": (
-        "the window of {window_hours} h is longer than the longest package of {longest_hours} h; nothing is "
+        "the window of {window_hours} is longer than the longest package of {longest_hours}; nothing is "
         "extended automatically"
     ),
-    "deadline.met": "delivered {slack_hours} h before the deadline",
-    "deadline.missed": "delivered {late_hours} h after the deadline",
+    "deadline.met": "delivered {slack_hours} before the deadline",
+    "deadline.missed": "delivered {late_hours} after the deadline",
     "price.known": "the cheapest priced package that covers costs {total_money}",
     "price.unknown": "no price for {gpu} for the packages that cover ({days} days)",
     "price.nothing-covers": "no priced package covers the window",
@@ -75,9 +76,9 @@ SENTENCES: dict[str, str] = {
     "availability.short": "{lots_count} lots available, {needed_count} needed",
     "availability.plan": "the plan rents {lots_count} lots, {needed_count} are needed",
     "own-machine.free": "own machine: a rental price does not apply",
-    "package.covers": "{days_count} days cover the window with {spare_hours} h to spare",
+    "package.covers": "{days_count} days cover the window with {spare_hours} to spare",
     "package.periods": (
-        "{periods_count} periods of {days_count} days, asked for in the plan, cover the window with {spare_hours} h to "
+        "{periods_count} periods of {days_count} days, asked for in the plan, cover the window with {spare_hours} to "
         "spare"
     ),
     "package.hourly": "hourly offer, {hours_count} started hours",
@@ -151,7 +152,7 @@ SENTENCES: dict[str, str] = {
     ),
     "chosen.own-machine": "{name} was measured on an own machine, where a rental price does not apply.",
     "chosen.in-time": (
-        "Its access window is {window_hours} h; delivered at {delivered_utc}, {slack_hours} h before the deadline."
+        "Its access window is {window_hours}; delivered at {delivered_utc}, {slack_hours} before the deadline."
     ),
     "chosen.passes": (
         "Accepted passes: {accepted_count} of {attempts_count} attempts, failures: {failures_count}; accepted "
@@ -171,7 +172,7 @@ SENTENCES: dict[str, str] = {
     "undecided.gap-clear": "{one} and {other}: gap {gap_seconds} > spread {range_seconds}.",
     "undecided.boundary": (
         "{name}: a package or deadline boundary lies between the window with its smallest durations "
-        "({small_hours} h) and with its largest ({large_hours} h), and this changes the choice."
+        "({small_hours}) and with its largest ({large_hours}), and this changes the choice."
     ),
     "undecided.small-priced": "With its smallest durations {name} is admissible and costs {cost_money}.",
     "undecided.small-free": "With its smallest durations {name} is admissible.",
@@ -186,7 +187,7 @@ SENTENCES: dict[str, str] = {
     "help.memory": (
         "{name}: a smaller batch, a declared resume setting or a GPU with more memory, as a variant of its own."
     ),
-    "help.deadline": "{name}: gain {late_hours} h in the plan, by an earlier start or fewer tasks before delivery.",
+    "help.deadline": "{name}: gain {late_hours} in the plan, by an earlier start or fewer tasks before delivery.",
     "help.window": "{name}: shorten the plan, or ask for further periods in it explicitly.",
     "help.availability": "{name}: plan with the lots that are available, or another GPU.",
     "help.cause": "{name}: look into the cause of the failed constraint ({constraint}).",
@@ -224,23 +225,39 @@ SENTENCES: dict[str, str] = {
         "known)."
     ),
     "what-if.longer": (
-        "{name}: a window longer by more than {spare_hours} h needs the package of {days_count} days, {total_money}."
+        "{name}: a window longer by more than {spare_hours} needs the package of {days_count} days, {total_money}."
     ),
     "what-if.longer-unpriced": (
-        "{name}: a window longer by more than {spare_hours} h needs the package of {days_count} days, whose price is "
+        "{name}: a window longer by more than {spare_hours} needs the package of {days_count} days, whose price is "
         "not known."
     ),
     "what-if.longer-none": (
-        "{name}: a window longer by more than {spare_hours} h fits no package; the plan would have to change."
+        "{name}: a window longer by more than {spare_hours} fits no package; the plan would have to change."
     ),
     "what-if.shorter": (
-        "{name}: a window shorter by {gain_hours} h would fit the package of {days_count} days, {total_money}."
+        "{name}: a window shorter by {gain_hours} would fit the package of {days_count} days, {total_money}."
     ),
     "what-if.shorter-unpriced": (
-        "{name}: a window shorter by {gain_hours} h would fit the package of {days_count} days, whose price is not "
+        "{name}: a window shorter by {gain_hours} would fit the package of {days_count} days, whose price is not "
         "known."
     ),
-    "what-if.deadline": "{name}: delivery may come {slack_hours} h later and still be in time.",
+    "what-if.longer-periods": (
+        "{name}: a window longer by more than {spare_hours} needs {periods_count} periods of {days_count} days, "
+        "{total_money}."
+    ),
+    "what-if.longer-periods-unpriced": (
+        "{name}: a window longer by more than {spare_hours} needs {periods_count} periods of {days_count} days, whose "
+        "price is not known."
+    ),
+    "what-if.shorter-periods": (
+        "{name}: a window shorter by {gain_hours} would fit {periods_count} periods of {days_count} days, "
+        "{total_money}."
+    ),
+    "what-if.shorter-periods-unpriced": (
+        "{name}: a window shorter by {gain_hours} would fit {periods_count} periods of {days_count} days, whose "
+        "price is not known."
+    ),
+    "what-if.deadline": "{name}: delivery may come {slack_hours} later and still be in time.",
     "what-if.lots": "{name} with one lot more (lots: {lots_count}) would cost {total_money}.",
     "what-if.quality-count": (
         "{name}: tightest quality check {group} in {corpus}, {metric} {value} against {minimum}; {spare_count} more "
@@ -309,7 +326,7 @@ def english(name: str, value: str) -> str:
         case "seconds":
             return f"{shown_seconds(Decimal(value))} s"
         case "hours":
-            return hours_minutes_seconds(Decimal(value))
+            return hours_text(shown_seconds(Decimal(value)))
         case "utc":
             day, _, time = value.removesuffix("Z").partition("T")
             return f"{day} {time.removesuffix(':00') if len(time) == _WHOLE_SECONDS else time} UTC"

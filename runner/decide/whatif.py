@@ -13,7 +13,21 @@ from runner.decide.summaries import decimal_text
 
 _MOST_SUBJECTS = 3
 _MOST_NAMES = 8
+SECONDS_PER_DAY = 86400
 _PRICE_PLACES = Decimal("0.0001")
+
+
+_JUMPS = {
+    ("longer", False, True): "what-if.longer",
+    ("longer", False, False): "what-if.longer-unpriced",
+    ("longer", True, True): "what-if.longer-periods",
+    ("longer", True, False): "what-if.longer-periods-unpriced",
+    ("shorter", False, True): "what-if.shorter",
+    ("shorter", False, False): "what-if.shorter-unpriced",
+    ("shorter", True, True): "what-if.shorter-periods",
+    ("shorter", True, False): "what-if.shorter-periods-unpriced",
+}
+"""Sentence by (window longer or shorter, several periods, price known)."""
 
 
 def what_if(
@@ -126,7 +140,7 @@ def _unpriced(row: BalanceRow, cost: Decimal, currency: str) -> list[Reason]:
 def _periods(row: BalanceRow, days: int) -> int:
     """Periods of the package that the plan asks for: its length over that of one."""
     seconds = next(Decimal(option.seconds) for option in row.packages if option.days == days)
-    return int(seconds // (days * 86400))
+    return int(seconds // (days * SECONDS_PER_DAY))
 
 
 def _per_lot(limit: Decimal, total: str, price: str, currency: str) -> str:
@@ -163,19 +177,22 @@ def _window(row: BalanceRow) -> list[Reason]:
 def _longer(name: str, spare: str, longer: Sequence[PackageOption], currency: str) -> Reason:
     if not longer:
         return say("what-if.longer-none", name=name, spare_hours=spare)
-    days = str(longer[0].days)
-    if longer[0].total is None:
-        return say("what-if.longer-unpriced", name=name, spare_hours=spare, days_count=days)
-    money = f"{longer[0].total} {currency}"
-    return say("what-if.longer", name=name, spare_hours=spare, days_count=days, total_money=money)
+    return _jump("longer", longer[0], currency, name=name, spare_hours=spare)
 
 
 def _shorter(name: str, option: PackageOption, currency: str) -> Reason:
-    gain = decimal_text(-Decimal(option.slack_seconds))
-    if option.total is None:
-        return say("what-if.shorter-unpriced", name=name, gain_hours=gain, days_count=str(option.days))
-    money = f"{option.total} {currency}"
-    return say("what-if.shorter", name=name, gain_hours=gain, days_count=str(option.days), total_money=money)
+    return _jump("shorter", option, currency, name=name, gain_hours=decimal_text(-Decimal(option.slack_seconds)))
+
+
+def _jump(side: str, option: PackageOption, currency: str, **values: str) -> Reason:
+    """The package on the other side of a limit of the window: with its periods, its cost if that is known."""
+    periods = int(Decimal(option.seconds) // ((option.days or 1) * SECONDS_PER_DAY))
+    values["days_count"] = str(option.days)
+    if periods > 1:
+        values["periods_count"] = str(periods)
+    if option.total is not None:
+        values["total_money"] = f"{option.total} {currency}"
+    return say(_JUMPS[side, periods > 1, option.total is not None], **values)
 
 
 def _deadline(row: BalanceRow) -> list[Reason]:

@@ -100,17 +100,15 @@ def _expected(row: BalanceRow) -> Expected:
     package, window = row.package, row.window
     if package is None:
         return Expected(gpu=row.gpu, lots=None, days=None, amount=None, currency=None, own_machine=row.own_machine)
-    total = parse_decimal(package.total, name="total")
-    one_period = parse_decimal(package.price_per_lot, name="price per lot") * package.lots
     return Expected(
         gpu=row.gpu,
         lots=package.lots,
         days=package.days,
-        amount=total,
+        amount=parse_decimal(package.total, name="total"),
         currency=package.currency,
         window=None if window is None else (parse_utc(window.starts_at_utc), parse_utc(window.ends_at_utc)),
         own_machine=row.own_machine,
-        periods=int(total / one_period) if package.billing == "package" and one_period else 1,
+        periods=package.periods,
     )
 
 

@@ -18,6 +18,7 @@ from babel.dates import format_date, format_datetime, get_timezone
 from babel.numbers import format_decimal
 
 from runner.errors import InputRefused
+from runner.pricing.core import hours_parts
 from runner.units import parse_utc, round_half_up
 
 Number = Decimal | int | str
@@ -103,6 +104,12 @@ class Formatter:
         shown = round_half_up(hours, 1)
         whole = shown == shown.to_integral_value()
         return f"{self.decimal(shown, 0 if whole else 1)}{NO_BREAK}h"
+
+    def elapsed(self, seconds: Number) -> str:
+        """`96 h`, `1 h 30 min`, `72 h 1 s`: exact to the millisecond, without the parts that are 0."""
+        rounded = round_half_up(exact(seconds), 3)
+        shown = [f"{self.plain(number.replace(',', ''))}{NO_BREAK}{unit}" for number, unit in hours_parts(abs(rounded))]
+        return (MINUS if rounded < 0 else "") + NO_BREAK.join(shown)
 
     def bytes(self, count: int) -> str:
         """Binary units with three significant digits: `512 B`, `1.50 GiB`, `23.6 GiB`."""

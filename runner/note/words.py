@@ -14,7 +14,7 @@ from runner.evidence.model import Record
 from runner.note.format import Formatter, exact_fraction
 from runner.note.i18n import Catalogue
 from runner.note.markdown import shortened
-from runner.units import hours_minutes_seconds, round_half_up
+from runner.units import round_half_up
 
 NOTHING = "–"
 _NOTE_MOST = 400
@@ -51,7 +51,7 @@ class Speaker:
                 shown = shown_seconds(Decimal(value))
                 return self.fmt.seconds(shown, max(0, -int(shown.as_tuple().exponent)))
             case "hours":
-                return short_hours(Decimal(value))
+                return self.fmt.elapsed(value)
             case "utc":
                 return self.fmt.instant(value)
             case "count":
@@ -101,12 +101,6 @@ class Speaker:
             parts.append(t.gettext("%(count)s cards", count=str(settings.devices)))
         parts += [f"{name} {value}" for name, value in sorted(settings.extra.items())]
         return ", ".join(parts)
-
-
-def short_hours(seconds: Decimal) -> str:
-    """Elapsed hours exactly, as short as that allows: `96`, `70:30`, `72:00:01`."""
-    text = hours_minutes_seconds(seconds)
-    return text.removesuffix(":00").removesuffix(":00") if text.endswith(":00") else text
 
 
 def reasons_in(records: Iterable[Record]) -> Iterator[Reason]:

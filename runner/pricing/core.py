@@ -33,7 +33,8 @@ REQUIRED_COLUMNS = (
     "gpu", "device_pattern", "cards_per_lot", "memory_gib_per_card", "days", "price_per_lot", "currency",
     "catalogue_date", "source",
 )
-OPTIONAL_COLUMNS = ("billing", "lots_available")
+OPTIONAL_COLUMNS = ("billing", "lots_available", "memory_source")
+MOST_COUNT = 999_999_999
 # ISO 4217, with the codes that took effect up to 2026; older codes stay because catalogues are dated.
 CURRENCIES = frozenset(
     """AED AFN ALL AMD ANG AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF BMD BND BOB BRL BSD BTN BWP BYN BZD CAD CDF CHF
@@ -78,12 +79,16 @@ class PriceError(Exception):
 
 @dataclass(frozen=True)
 class Gpu:
-    """What one lot of this name holds. `device_pattern` says which real device counts as this GPU."""
+    """What one lot of this name holds. `device_pattern` says which real device counts as this GPU.
+
+    Memory is the vendor's nominal figure; `memory_source` says who gives it and when it was looked up.
+    """
 
     name: str
     device_pattern: str
     cards_per_lot: int
     memory_gib_per_card: Decimal
+    memory_source: str = ""
 
 
 @dataclass(frozen=True)
@@ -237,9 +242,12 @@ def _parse_line(
     cards = take("cards_per_lot", "not a whole number of cards", _whole)
     memory = take("memory_gib_per_card", "not GiB per card, such as 24", lambda t: _decimal(_GIB, t))
     source = take("source", "empty, or with control characters", _words)
+    memory_source = row.get("memory_source", "")
+    if memory_source:
+        take("memory_source", "with control characters", _words)
     if row["price_per_lot"] == "" and row["days"] == "":
         known = len(findings) == before
-        return (line, Gpu(name, pattern, cards, memory), None) if known else None
+        return (line, Gpu(name, pattern, cards, memory, memory_source), None) if known else None
     if billing == "hourly":
         days = take("days", "must be empty for an hourly offer", lambda t: 0 if t == "" else None)
         what, form = "not a price per hour such as 0.45 or 0.4500 (2 or 4 decimals, above zero)", _HOURLY_MONEY
@@ -254,7 +262,7 @@ def _parse_line(
     if len(findings) > before:
         return None
     offer = Offer(name, billing, days or None, price, currency, day, source, available, line)
-    return line, Gpu(name, pattern, cards, memory), offer
+    return line, Gpu(name, pattern, cards, memory, memory_source), offer
 
 
 def _check_together(entries: list[tuple[int, Gpu, Offer | None]], findings: list[_Finding]) -> None:
@@ -273,7 +281,7 @@ def _check_together(entries: list[tuple[int, Gpu, Offer | None]], findings: list
     for line, gpu, _ in entries:
         known = facts.setdefault(gpu.name.casefold(), gpu)
         if known != gpu:
-            what = f"differs from the first line of {known.name} in pattern, cards, memory or letter case"
+            what = f"differs from the first line of {known.name} in pattern, cards, memory, its source or letter case"
             findings.append(_Finding(line, "gpu", gpu.name, what))
 
 
@@ -371,12 +379,18 @@ def amount_text(value: Decimal | Fraction, currency: str) -> str:
 
 
 def hours_text(seconds: Decimal) -> str:
-    """`96 h`, or `72:00:01 h` where the hours are not whole."""
-    hours, rest = divmod(seconds, SECONDS_PER_HOUR)
-    minutes, rest = divmod(rest, 60)
-    fraction = f"{rest:f}".partition(".")[2].rstrip("0")
-    clock = f"{int(hours)}:{int(minutes):02}:{int(rest):02}" + (f".{fraction}" if fraction else "")
-    return f"{clock} h" if minutes or rest else f"{int(hours)} h"
+    """`96 h`, `1 h 30 min`, `72 h 1 s`, `12.4 s`: elapsed time, exact, without the parts that are 0."""
+    return " ".join(f"{number} {unit}" for number, unit in hours_parts(seconds))
+
+
+def hours_parts(seconds: Decimal) -> list[tuple[str, str]]:
+    """(number, unit) for each of hours, minutes and seconds that is not 0; `0 h` if all are. Not negative."""
+    minutes, rest = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    whole, _, fraction = f"{rest:f}".partition(".")
+    clock = whole + ("." + fraction.rstrip("0") if fraction.rstrip("0") else "")
+    parts = [(f"{int(hours):,}", "h"), (str(int(minutes)), "min"), (clock, "s")]
+    return [(number, unit) for number, unit in parts if number != "0"] or [("0", "h")]
 
 
 def parse_hours(text: str) -> Decimal:
@@ -393,7 +407,7 @@ def parse_count(text: str, name: str, least: int = 0) -> int:
     """A whole number, written with digits only."""
     if re.fullmatch(r"[0-9]{1,9}", text) and int(text) >= least:
         return int(text)
-    raise PriceError(f"{name} must be a whole number, {least} or more", value=text)
+    raise PriceError(f"{name} must be a whole number from {least} to {MOST_COUNT:,}, digits only", value=text)
 
 
 # ---- one question, one answer --------------------------------------------------------------------
@@ -489,15 +503,18 @@ def quote_lines(answer: Quote) -> list[str]:
     """The answer for people, in plain ASCII."""
     cards, line = answer.gpu.cards_per_lot * answer.lots, answer.line
     lots, gpus = _plural(answer.lots, "lot"), _plural(cards, "GPU")
-    memory = f"{answer.gpu.memory_gib_per_card} GiB per card (nominal, per card, never added up)"
+    memory = f"{answer.gpu.memory_gib_per_card} GiB per card, nominal, never added up over cards"
     if line is None or line.offer is None or line.total is None:
         text = [f"{answer.gpu.name}, {lots}: no priced package covers the window ({gpus})"]
     else:
         offer, total = line.offer, amount_text(line.total, line.offer.currency)
         text = [f"{answer.gpu.name}, {line.name}, {lots}: {total}, {gpus}",
                 f"  price per lot: {amount_text(offer.price_per_lot, offer.currency)} "
-                f"(catalogue of {offer.catalogue_date}; {ascii(offer.source)[1:-1]})"]
-    text += [f"  memory: {memory}", f"  cost per validated corpus: {per_corpus_text(answer)}"]
+                f"({ascii(offer.source)[1:-1]}, {offer.catalogue_date})"]
+    text.append(f"  memory: {memory}")
+    if answer.gpu.memory_source:
+        text.append(f"    {ascii(answer.gpu.memory_source)[1:-1]}")
+    text += [f"  cost per validated corpus: {per_corpus_text(answer)}"]
     if answer.accepted is not None:
         text.append(f"  accepted results: {answer.accepted}, as you say; no prediction is read or checked here")
     if answer.window_seconds is not None:

@@ -149,7 +149,7 @@ def test_the_plan_against_what_happened(capsys: pytest.CaptureFixture[str], tmp_
     table.write_text("task,start,end\nprepare,2027-10-04T09:30+02:00,2027-10-04T10:15+02:00\n"
                      "driver-update,2027-10-04T10:15+02:00,2027-10-04T11:00+02:00\n", encoding="utf-8")
     status, out, _ = call(capsys, "window", "--against", str(table))
-    assert status == 0 and "0:30:00 h later and 0:15:00 h shorter than planned" in out
+    assert status == 0 and "30 min later and 15 min shorter than planned" in out
     assert "driver-update: 2027-10-04T10:15:00+02:00 to 2027-10-04T11:00:00+02:00, not in the plan" in out
     assert "collect: not recorded" in out
     found = json.loads(call(capsys, "window", "--against", str(table), "--json")[1])["happened"]

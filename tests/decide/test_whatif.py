@@ -49,9 +49,9 @@ def test_prices_lots_window_deadline_and_quality_of_a_simple_choice() -> None:
     texts = {reason.code: reason.text for reason in decision.what_if}
     # 12 h of window, 3 days: 60 h to spare. Delivery after 11 h, deadline after 25 h: 14 h later.
     assert texts["what-if.longer"] == (
-        "A.b1: a window longer by more than 60:00:00 h needs the package of 7 days, 150.00 EUR."
+        "A.b1: a window longer by more than 60 h needs the package of 7 days, 150.00 EUR."
     )
-    assert texts["what-if.deadline"] == "A.b1: delivery may come 14:00:00 h later and still be in time."
+    assert texts["what-if.deadline"] == "A.b1: delivery may come 14 h later and still be in time."
     assert texts["what-if.lots"] == "A.b1 with one lot more (lots: 2) would cost 200.00 EUR."
     assert "10 more wrong documents would still pass" in texts["what-if.quality-all-count"]
     assert "less than 100.00 EUR per lot (now 160.00 EUR)" in texts["what-if.price-down"]
@@ -65,10 +65,23 @@ def test_a_shorter_window_and_a_missing_price_are_said() -> None:
     decision = world.decision()
     texts = {reason.code: reason.text for reason in decision.what_if}
     assert texts["what-if.shorter-unpriced"].startswith(
-        "A.b1: a window shorter by 24:00:00 h would fit the package of 3"
+        "A.b1: a window shorter by 24 h would fit the package of 3"
     )
     assert texts["what-if.longer-unpriced"].startswith(
-        "A.b1: a window longer by more than 72:00:00 h needs the package of"
+        "A.b1: a window longer by more than 72 h needs the package of"
+    )
+
+
+def test_m35_with_further_periods_both_sides_of_a_limit_name_the_periods() -> None:
+    """M35: where the plan asks for two periods, the longer and the shorter choice are two periods too."""
+    world = World(prices=tariffs("A 7 100.00", "A 30 900.00"), extra={"extra_periods": 1})
+    world.passes("A", "b1", 158 * HOUR, 158 * HOUR, 158 * HOUR)
+    texts = {reason.code: reason.text for reason in world.decision().what_if}
+    assert texts["what-if.longer-periods"] == (
+        "A.b1: a window longer by more than 176 h needs 2 periods of 30 days, 1800.00 EUR.".replace("1800", "1,800")
+    )
+    assert texts["what-if.shorter-periods-unpriced"] == (
+        "A.b1: a window shorter by 16 h would fit 2 periods of 3 days, whose price is not known."
     )
 
 

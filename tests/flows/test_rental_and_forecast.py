@@ -72,6 +72,34 @@ def test_a_rental_is_matched_and_written_into_a_ledger_once(
     assert line["provider"] == "'=Example Cloud", "a spreadsheet must not read a formula"
 
 
+def test_m46_a_plan_with_further_periods_expects_a_rental_of_all_of_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """M35, M46: 2 periods of 3 days are one rental of 144 hours for twice the price, not one of 72."""
+    world = World(extra={"extra_periods": 1})
+    world.passes("A", "b1", 80 * 3600, 80 * 3600, 80 * 3600)
+    campaign, record = Campaign(tmp_path), tmp_path / "rental.toml"
+    campaign.note.mkdir()
+    campaign.decision.write_bytes(world.decision().dump())
+    campaign.balance.write_bytes(world.balance().dump())
+    start = world.row("A.b1").window
+    assert start is not None
+
+    def written(days: int, amount: str) -> str:
+        end = later(later(start.starts_at_utc)) if days == 6 else later(start.starts_at_utc)
+        text = RENTAL.replace("2026-12-01T08:00:00Z", start.starts_at_utc).replace("2026-12-04T08:00:00Z", end)
+        return text.replace('"300.00"', f'"{amount}"')
+
+    record.write_text(written(6, "600.00"), encoding="utf-8")
+    assert call(campaign, "rental", str(record), "--json") == 0
+    assert {"days", "amount", "period", "window"} <= set(json.loads(capsys.readouterr().out)["matched"])
+    record.write_text(written(3, "300.00"), encoding="utf-8")
+    assert call(campaign, "rental", str(record)) == 3
+    shown = capsys.readouterr().err
+    assert "period: the note says 2 x 3 days = 144 h from starts_at to ends_at, the record 72 h" in shown
+    assert "amount: the note says 600.00 EUR, the record 300.00 EUR" in shown
+
+
 def test_another_line_for_the_same_order_is_refused(decided: Campaign, tmp_path: Path) -> None:
     record, ledger = decided.root / "rental.toml", tmp_path / "ledger.csv"
     assert call(decided, "rental", str(record), "--ledger", str(ledger)) == 0
@@ -104,7 +132,7 @@ def test_a_forecast_is_called_a_planning_assumption(decided: Campaign, capsys: p
     assert call(decided, "forecast", "--documents", "100000", "--other-hours", "2") == 0
     out = capsys.readouterr().out
     assert "planning assumption, not a result" in out
-    assert "A.b1 on final: 29:46:40 h to 30:20:00 h" in out and "package: 3 days, 300.00 EUR" in out
+    assert "A.b1 on final: 29 h 46 min 40 s to 30 h 20 min" in out and "package: 3 days, 300.00 EUR" in out
     assert "B.b1 on final: no forecast (1 accepted passes, 3 needed)" in out
     assert call(decided, "forecast", "--documents", "100000", "--json") == 0
     found = json.loads(capsys.readouterr().out)

@@ -42,7 +42,12 @@ def test_the_shipped_catalogue_holds_the_two_known_prices_and_nothing_else() -> 
         ("rtx-4090", 7, Decimal("110.00"), "USD", "2026-09-24"), ("b200", 7, Decimal("2071.00"), "USD", "2026-09-24"),
     ]
     assert [(gpu.name, gpu.cards_per_lot) for gpu in found.gpus] == [("rtx-4090", 1), ("b200", 2)]
-    assert all("nominal" in offer.source for offer in found.offers), "memory is vendor data and says so"
+    assert [str(gpu.memory_gib_per_card) for gpu in found.gpus] == ["24", "180"]
+    assert all(
+        word in gpu.memory_source
+        for gpu in found.gpus
+        for word in ("vendor: ", "GB are read as GiB", "looked up 2026-")
+    ), "memory is vendor data, with its source, its date and its unit"
 
 
 def test_committed_cost_of_the_two_examples() -> None:

@@ -78,6 +78,8 @@ def package_words(row: BalanceRow, speaker: Speaker) -> str:
         days = t.gettext("by the hour")
     else:
         days = t.ngettext("%(count)s day", "%(count)s days", package.days)
+    if package.periods > 1:
+        days = f"{package.periods} × {days}"
     return f"{days} × " + t.ngettext("%(count)s lot", "%(count)s lots", package.lots)
 
 

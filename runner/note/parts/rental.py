@@ -103,7 +103,8 @@ def _packages(evidence: Evidence, window: Window, row: BalanceRow | None, speake
         lots = lots_for_cards(devices, gpu.cards_per_lot)
         if row is not None and row.package is not None and row.gpu == gpu.name:
             lots = row.package.lots
-        for line in package_lines(evidence.catalogue, gpu.name, lots, window.window_seconds):
+        periods = 1 + evidence.plan.extra_periods
+        for line in package_lines(evidence.catalogue, gpu.name, lots, window.window_seconds, periods):
             found.append(_package_row(gpu.name, lots, lots * gpu.cards_per_lot, line, evidence, speaker))
     return found
 
@@ -116,6 +117,8 @@ def _package_row(
     measured = gpu in {row.gpu for row in evidence.measured_rows}
     days = line.days
     name = t.gettext("by the hour") if days is None else t.ngettext("%(count)s day", "%(count)s days", days)
+    if line.periods > 1 and days is not None:
+        name = f"{line.periods} × {name}"
     no_price = t.gettext("no price")
     return {
         "gpu": gpu,
