@@ -10,10 +10,11 @@ from runner.cli.output import Output, Session, runner_command
 from runner.errors import show_value
 from runner.evidence.attempt import Status
 from runner.evidence.campaign import Campaign
-from runner.evidence.verdict import Verdict
+from runner.evidence.verdict import PairedComparisons, Verdict
 from runner.units import share_text
 
 # Not a failure of the configuration (DESIGN 6.4): such rows do not turn the exit status.
+_PAIRS_SHOWN = 6
 _NO_FAILURE = (Status.UNAVAILABLE, Status.UNSUPPORTED, Status.INTERRUPTED)
 
 
@@ -63,9 +64,10 @@ def exclude(session: Session, attempt: str, reason: str, rule: str, dry_run: boo
 
 def _all_attempts(campaign: Campaign) -> Output:
     from runner.evidence.store import read_attempts
-    from runner.judge.campaign import judge_campaign
+    from runner.judge.campaign import judge_and_compare
 
-    verdicts = judge_campaign(campaign)
+    judged = judge_and_compare(campaign)
+    verdicts = judged.verdicts
     if not verdicts:
         return Output(["no attempt to judge yet", "next: runner measure"], {"verdicts": []})
     attempts = {attempt.attempt_id: attempt for attempt in read_attempts(campaign)}
@@ -79,8 +81,32 @@ def _all_attempts(campaign: Campaign) -> Output:
         lines += _more(verdict, indent="    ")
     accepted = sum(verdict.accepted for verdict in verdicts)
     lines.append(f"{accepted} of {len(verdicts)} attempts accepted; verdicts in {campaign.verdicts}")
-    data = {"verdicts": [verdict.as_json() for verdict in verdicts], "accepted": accepted, "rejected": rejected}
+    lines += _pairs(judged.paired)
+    data = {
+        "verdicts": [verdict.as_json() for verdict in verdicts],
+        "paired": [item.as_json() for item in judged.paired],
+        "accepted": accepted,
+        "rejected": rejected,
+    }
     return Output(lines, data, exit_code=3 if rejected else 0)
+
+
+def _pairs(paired: tuple[PairedComparisons, ...]) -> list[str]:
+    """Where two configurations are right on different documents; the rest is in the files."""
+    lines = []
+    for item in paired:
+        for test in item.tests:
+            if test.only_first_right or test.only_second_right:
+                lines.append(
+                    f"  {item.corpus_id}, seed {test.seed}: only {test.first} is right on {test.only_first_right} "
+                    f"documents, only {test.second} on {test.only_second_right}; p {test.p_value}"
+                )
+    if not paired:
+        return []
+    pairs = sum(len(item.tests) for item in paired)
+    shown = lines[:_PAIRS_SHOWN] + ([f"  and {len(lines) - _PAIRS_SHOWN} more"] if len(lines) > _PAIRS_SHOWN else [])
+    head = f"{pairs} pairs of configurations compared on the same documents (McNemar; information, no criterion)"
+    return [head + ("" if lines else ": all of them are right on the same documents"), *shown]
 
 
 def _one_file(campaign: Campaign, path: Path, corpus_id: str | None) -> Output:

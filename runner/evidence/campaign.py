@@ -83,6 +83,10 @@ class Campaign:
         return self.root / "verdicts"
 
     @property
+    def paired(self) -> Path:
+        return self.verdicts / "paired"
+
+    @property
     def note(self) -> Path:
         return self.root / "note"
 

@@ -79,3 +79,29 @@ class Verdict(Record):
     agreement: str | None = Field(default=None, description="share of labels equal to the baseline, exact fraction")
     flips: Count | None = None
     flips_listed: tuple[Flip, ...] = ()
+
+
+class PairedTest(Record):
+    """Two configurations on the same documents: where only one of them is right. Information, no criterion."""
+
+    first: str = Field(description="configuration: GPU and variant, as in the balance")
+    second: str
+    seed: int
+    first_attempt: SafeName
+    second_attempt: SafeName
+    documents: Count
+    both_right: Count
+    only_first_right: Count
+    only_second_right: Count
+    both_wrong: Count
+    p_value: DecimalText = Field(description="two-sided, to 6 places; several comparisons are not corrected for")
+
+
+class PairedComparisons(Record):
+    """`verdicts/paired/<corpus-id>.json`: accepted attempts of every two configurations, seeds apart."""
+
+    schema_version: Literal["paired/1"] = "paired/1"
+    lock_sha256: Sha256
+    corpus_id: SafeName
+    method: str
+    tests: tuple[PairedTest, ...]

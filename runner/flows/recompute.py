@@ -6,6 +6,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from runner.decide.write import other_locks_were_left_out, render_decision
@@ -17,7 +18,7 @@ from runner.evidence.signing import SigningKey
 from runner.evidence.store import AttemptStore
 from runner.flows.staging import StagedCampaign
 from runner.flows.verification import Step
-from runner.judge.verdict import References, judge_attempt
+from runner.judge.campaign import judge_rows
 from runner.note.build import build_note, note_markdown
 from runner.protocol.freeze import load_lock
 
@@ -26,19 +27,20 @@ _LANGUAGE = re.compile(rb"^lang: *\"?([a-z]{2})\"? *$", re.MULTILINE)
 
 
 def recompute_verdicts(campaign: Campaign) -> Step:
-    """Judge every attempt again from its row and its predictions."""
-    lock = load_lock(campaign)
-    references = References(campaign, lock)
-    attempts = AttemptStore(campaign).scan().attempts
-    wanted = {attempt.attempt_id: judge_attempt(campaign, lock, attempt, references=references) for attempt in attempts}
+    """Judge every attempt again from its row and its predictions; compare configurations in pairs again."""
+    judged = judge_rows(campaign, load_lock(campaign), AttemptStore(campaign).scan().attempts)
+    if not campaign.paired.is_dir():  # judged before paired comparisons were made: nothing says what they were
+        judged = replace(judged, paired=())
+    found = [*sorted(campaign.verdicts.glob("*.json")), *sorted(campaign.paired.glob("*.json"))]
     findings = _differences(
-        {f"verdicts/{name}.json": verdict.dump() for name, verdict in wanted.items()},
-        {f"verdicts/{path.name}": path.read_bytes() for path in sorted(campaign.verdicts.glob("*.json"))},
+        {f"verdicts/{name}": data for name, data in judged.files().items()},
+        {f"verdicts/{path.relative_to(campaign.verdicts).as_posix()}": path.read_bytes() for path in found},
     )
     if findings:
         return Step("verdicts", "failed", "judged again from the raw records, they differ", findings)
-    accepted = sum(verdict.accepted for verdict in wanted.values())
-    finding = f"{len(wanted)} attempts judged again from the raw records, {accepted} accepted, as the note says"
+    accepted = sum(verdict.accepted for verdict in judged.verdicts)
+    attempts = len(judged.verdicts)
+    finding = f"{attempts} attempts judged again from the raw records, {accepted} accepted, as the note says"
     return Step("verdicts", "passed", finding)
 
 

@@ -3,35 +3,74 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from runner.errors import InputRefused
+from runner.evidence.attempt import Attempt
 from runner.evidence.campaign import Campaign
 from runner.evidence.files import write_atomic
 from runner.evidence.store import read_attempts
-from runner.evidence.verdict import Verdict
-from runner.judge.verdict import References, judge_attempt, judge_file
+from runner.evidence.verdict import PairedComparisons, Verdict
+from runner.judge.paired import Answers, compare_pairs
+from runner.judge.verdict import References, judge_file, judge_with_answers
 from runner.protocol.freeze import earlier_locks, load_lock
+from runner.protocol.schema import Lock
 
+PAIRED = "paired"
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 
 
+@dataclass(frozen=True)
+class Judged:
+    """Verdicts in the order of the rows, and the paired comparisons of each corpus."""
+
+    verdicts: tuple[Verdict, ...]
+    paired: tuple[PairedComparisons, ...]
+
+    def files(self) -> dict[str, bytes]:
+        """Content by path below `verdicts/`."""
+        found = {f"{verdict.attempt_id}.json": verdict.dump() for verdict in self.verdicts}
+        return found | {f"{PAIRED}/{item.corpus_id}.json": item.dump() for item in self.paired}
+
+
+def judge_rows(campaign: Campaign, lock: Lock, attempts: Iterable[Attempt]) -> Judged:
+    """Judge rows and compare their configurations in pairs; writes nothing."""
+    references = References(campaign, lock)
+    verdicts, answers = [], []
+    for attempt in attempts:
+        verdict, right = judge_with_answers(campaign, lock, attempt, references=references)
+        verdicts.append(verdict)
+        if right is not None:
+            answers.append(Answers(attempt, right))
+    return Judged(tuple(verdicts), compare_pairs(answers, lock.lock_sha256))
+
+
 def judge_campaign(campaign: Campaign) -> tuple[Verdict, ...]:
-    """One verdict per row, in the order of the rows; `verdicts/` is written after all were made.
+    """The verdicts of `judge_and_compare`, in the order of the rows."""
+    return judge_and_compare(campaign).verdicts
+
+
+def judge_and_compare(campaign: Campaign) -> Judged:
+    """Verdict on every row and paired comparisons; `verdicts/` is written after all were made.
 
     Rows of an earlier revision keep the verdicts that they have.
     """
     lock = load_lock(campaign)
     settled = {earlier.lock_sha256 for earlier in earlier_locks(campaign)}
-    attempts = [attempt for attempt in read_attempts(campaign) if attempt.lock_sha256 not in settled]
-    references = References(campaign, lock)
-    verdicts = tuple(judge_attempt(campaign, lock, attempt, references=references) for attempt in attempts)
-    for verdict in verdicts:
-        path = campaign.verdicts / f"{verdict.attempt_id}.json"
-        data = verdict.dump()
+    judged = judge_rows(
+        campaign, lock, (attempt for attempt in read_attempts(campaign) if attempt.lock_sha256 not in settled)
+    )
+    files = judged.files()
+    for name, data in files.items():
+        path = campaign.verdicts / name
         if not path.is_file() or path.read_bytes() != data:
             write_atomic(path, data)
-    return verdicts
+    for path in sorted(campaign.paired.glob("*.json")):
+        if f"{PAIRED}/{path.name}" not in files:
+            path.unlink()  # what it compared is no longer accepted
+    return judged
 
 
 def judge_predictions(campaign: Campaign, path: Path, corpus_id: str | None = None) -> Verdict:
@@ -51,3 +90,8 @@ def judge_predictions(campaign: Campaign, path: Path, corpus_id: str | None = No
 def read_verdicts(campaign: Campaign) -> tuple[Verdict, ...]:
     """The verdicts on disk, by attempt id; malformed ones are refused."""
     return tuple(Verdict.load(path) for path in sorted(campaign.verdicts.glob("*.json")))
+
+
+def read_paired(campaign: Campaign) -> tuple[PairedComparisons, ...]:
+    """The paired comparisons on disk, by corpus id; none before `validate`."""
+    return tuple(PairedComparisons.load(path) for path in sorted(campaign.paired.glob("*.json")))

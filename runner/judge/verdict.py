@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
+
 from runner.errors import InputRefused
 from runner.evidence.attempt import Attempt, Status
 from runner.evidence.campaign import Campaign
@@ -42,8 +45,16 @@ def judge_attempt(
     The metric is computed for every complete and valid set of predictions, also when the row itself
     is not acceptable, so that the note can say how good they were.
     """
+    return judge_with_answers(campaign, lock, attempt, references=references)[0]
+
+
+def judge_with_answers(
+    campaign: Campaign, lock: Lock, attempt: Attempt, *, references: References | None = None
+) -> tuple[Verdict, npt.NDArray[np.bool_] | None]:
+    """The verdict, and which documents were labelled right in corpus order; None unless accepted."""
     references = references or References(campaign, lock)
     checks = list(record_checks(attempt, lock))
+    right = None
     lock_fits = next(check.status for check in checks if check.name == "lock") == "passed"
     if not lock_fits:
         examined, quality = no_predictions("not looked at: the attempt belongs to another freeze"), None
@@ -51,9 +62,11 @@ def judge_attempt(
         reference, baseline = references.get(attempt.corpus_id)
         examined = _examined(campaign, attempt, reference)
         quality = _quality(examined, reference, baseline, lock.protocol)
+        right = None if examined.usable is None else examined.usable.codes == reference.truth
     checks += examined.checks
     checks += quality.checks if quality else _unjudged(lock.protocol)
-    return _verdict(attempt.attempt_id, lock, examined, quality, checks, clock_warnings(attempt, lock))
+    verdict = _verdict(attempt.attempt_id, lock, examined, quality, checks, clock_warnings(attempt, lock))
+    return verdict, right if verdict.accepted else None
 
 
 def judge_file(path: Path, lock: Lock, name: str, corpus_id: str, references: References) -> Verdict:

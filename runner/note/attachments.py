@@ -43,7 +43,7 @@ def evidence_files(campaign: Campaign, lock: Lock) -> tuple[tuple[Attached, ...]
     """
     paths = [campaign.protocol, campaign.plan, campaign.lock, campaign.lock_signature, campaign.tariffs,
              campaign.repricing]  # fmt: skip
-    for folder in (campaign.attempts, campaign.manifests, campaign.verdicts, campaign.records / "exclusions",
+    for folder in (campaign.attempts, campaign.manifests, campaign.verdicts, campaign.paired, campaign.records / "exclusions",
                    campaign.records / "chain", campaign.protocol_dir / "locks", campaign.baseline_dir):  # fmt: skip
         paths += folder.glob("*.json")
     found = {campaign.relative(path): path.read_bytes() for path in paths if path.is_file()}
