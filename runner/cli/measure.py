@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Sequence
 
 import click
 
 from runner.cli.output import Output, Session, runner_command
-from runner.cli.progress import make_progress
+from runner.cli.progress import make_progress, status_words
 from runner.errors import InputRefused
-from runner.evidence.attempt import Attempt
+from runner.evidence.attempt import Attempt, Status
 from runner.evidence.campaign import Campaign
 from runner.measure.run import Outcome, Request
 
@@ -80,15 +82,37 @@ def parse_batches(text: str) -> tuple[int, ...]:
 
 
 def _lines(outcome: Outcome) -> list[str]:
+    """What was recorded, what it means, what to do next."""
     lines = [f"warning: {warning}" for warning in outcome.warnings]
-    lines.append(f"{len(outcome.written)} attempts recorded, {outcome.completed} of {outcome.wanted} passes completed")
+    if outcome.written and all(row.status is Status.UNAVAILABLE for row in outcome.written):
+        device = outcome.written[0].gpu_declared
+        rows = f"{len(outcome.written)} row{'s' * (len(outcome.written) > 1)}"
+        lines.append(f"no measurement: {rows} recorded as unavailable, {_passes(outcome)}")
+        return [*lines, f"next: the same command on the machine with {device}; runner doctor says what is here"]
+    lines.append(f"{len(outcome.written)} attempts recorded, {_passes(outcome)}")
+    lines += [f"  {line}" for line in _not_completed(outcome.written)]
     if outcome.stopped_by:
-        lines.append(f"stopped by {outcome.stopped_by}; the same command goes on with what is missing")
+        left = outcome.left
+        lines.append(f"stopped by {outcome.stopped_by}, {left} pass{'es' * (left != 1)} left")
+        lines.append("next: the same command goes on with what is left")
+    elif outcome.left:
+        lines.append(f"next: the same command, {outcome.left} left")
     elif outcome.complete:
         lines.append("next: runner validate")
     else:
-        lines.append("not every pass was completed; the rows say why (records/attempts/)")
+        lines.append("what failed stays as it is and is not run again; the rows say why (records/attempts/)")
+        lines.append("next: runner validate")
     return lines
+
+
+def _passes(outcome: Outcome) -> str:
+    return f"{outcome.completed} of {outcome.wanted} passes completed"
+
+
+def _not_completed(rows: Sequence[Attempt]) -> list[str]:
+    """`b8: out of memory (2)`, one line per variant and status, in the order they came."""
+    counted = Counter((row.variant_id, row.status) for row in rows if row.status is not Status.COMPLETED)
+    return [f"{variant}: {status_words(status)} ({count})" for (variant, status), count in counted.items()]
 
 
 def _data(outcome: Outcome) -> dict[str, object]:
@@ -96,6 +120,7 @@ def _data(outcome: Outcome) -> dict[str, object]:
         "written": [_row(attempt) for attempt in outcome.written],
         "completed": outcome.completed,
         "wanted": outcome.wanted,
+        "left": outcome.left,
         "stopped_by": outcome.stopped_by,
         "warnings": list(outcome.warnings),
     }

@@ -2,33 +2,47 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from runner.cli.output import write_line
-from runner.errors import show_value
+from runner.errors import show_text
 
 if TYPE_CHECKING:
-    from runner.evidence.attempt import Attempt
+    from runner.evidence.attempt import Attempt, Status
     from runner.measure.run import Progress
     from runner.measure.schedule import Planned
 
 _BAR_CHARACTERS = 24
+_MESSAGE_CHARACTERS = 200
 
 
 def describe(attempt: Attempt) -> str:
     """One line about an attempt that has ended."""
-    slot = f"pass {attempt.slot.pass_index + 1}"
+    name = f"{attempt.gpu_declared} {attempt.variant_id} pass {attempt.slot.pass_index + 1}"
+    if attempt.status.value == "unavailable":
+        return f"{attempt.gpu_declared} {attempt.variant_id}: device unavailable, not measured"
     if attempt.pass_seconds is not None:
-        found = f"{attempt.pass_seconds:.3f} s, {attempt.completed_documents} documents"
-    else:
-        message = attempt.error.message if attempt.error else ""
-        found = f"{attempt.status.value} ({show_value(message, 200)})"
-        if attempt.completed_documents:
-            found += f", {attempt.completed_documents} of {attempt.expected_documents} documents"
-    return f"{attempt.gpu_declared} {attempt.variant_id} {slot}: {found}"
+        return f"{name}: {attempt.pass_seconds:.3f} s, {attempt.completed_documents} documents"
+    found = status_words(attempt.status)
+    if attempt.completed_documents:
+        found += f" after {attempt.completed_documents} of {attempt.expected_documents} documents"
+    message = "" if attempt.error is None else _shortened(attempt.error.message)
+    return f"{name}: {found}" + (f" ({message})" if message and message != found else "")
+
+
+def status_words(status: Status) -> str:
+    """`out of memory`, `timed out`: a status as people write it."""
+    return status.value.replace("_", " ")
+
+
+def _shortened(message: str) -> str:
+    """First line of a message, safe to show."""
+    line = show_text(next(iter(message.strip().splitlines()), ""))
+    return line if len(line) <= _MESSAGE_CHARACTERS else line[:_MESSAGE_CHARACTERS] + "…"
 
 
 class Lines:
@@ -40,8 +54,14 @@ class Lines:
         self._total = 0
         self._done = 0
 
-    def begin(self, planned: Sequence[Planned]) -> None:
+    def begin(self, planned: Sequence[Planned], slots: int) -> None:
         self._total = len(planned)
+        if 0 < len(planned) < slots:
+            write_line(f"{slots - len(planned)} of {slots} passes were run before, {len(planned)} are left", error=True)
+
+    def not_here(self, problem: str, rows: int) -> None:
+        self._total = rows
+        write_line(f"nothing can be measured: {problem}", error=True)
 
     def started(self, planned: Planned) -> None:
         pass
@@ -66,8 +86,8 @@ class Bar(Lines):
         self._seconds: dict[str, list[float]] = {}
         self._left: list[str] = []
 
-    def begin(self, planned: Sequence[Planned]) -> None:
-        super().begin(planned)
+    def begin(self, planned: Sequence[Planned], slots: int) -> None:
+        super().begin(planned, slots)
         self._left = [item.variant.id for item in planned]
 
     def started(self, planned: Planned) -> None:
@@ -78,7 +98,9 @@ class Bar(Lines):
     def tick(self) -> None:
         filled = 0 if not self._total else _BAR_CHARACTERS * self._done // self._total
         bar = "#" * filled + "." * (_BAR_CHARACTERS - filled)
-        sys.stderr.write(f"\r\x1b[K[{bar}] {self._done}/{self._total} {self._running} {self._time_left()}")
+        line = f"[{bar}] {self._done}/{self._total} {self._running} {self._time_left()}"
+        columns = shutil.get_terminal_size().columns  # a line that wraps could not be taken back
+        sys.stderr.write(f"\r\x1b[K{line[: columns - 1]}")
         sys.stderr.flush()
 
     def ended(self, attempt: Attempt) -> None:

@@ -36,11 +36,19 @@ from runner.protocol.schema import Protocol as QualityProtocol
 from runner.protocol.variants import batch_series
 from runner.units import parse_decimal, utc_text
 
+# The matrix rate of an earlier attempt is that of another one if these settings agree.
+_RATE_OF = ("precision", "threads", "workers", "devices")
+
 
 class Progress(Interface):
     """What the command line shows meanwhile."""
 
-    def begin(self, planned: Sequence[Planned]) -> None: ...
+    def begin(self, planned: Sequence[Planned], slots: int) -> None:
+        """`planned` are left of all `slots` asked for."""
+
+    def not_here(self, problem: str, rows: int) -> None:
+        """The declared device is missing; `rows` will say so."""
+
     def started(self, planned: Planned) -> None: ...
     def tick(self) -> None: ...
     def ended(self, attempt: Attempt) -> None: ...
@@ -60,16 +68,18 @@ class Request:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Rows written now, rows of all slots asked for, warnings; `complete` when every slot has completed."""
+    """Rows written now, slots asked for, how many of them have completed and are still to be run, warnings."""
 
     written: tuple[Attempt, ...]
     wanted: int
     completed: int
+    left: int
     stopped_by: str | None
     warnings: tuple[str, ...]
 
     @property
     def complete(self) -> bool:
+        """Whether every slot has a completed pass."""
         return self.stopped_by is None and self.completed == self.wanted
 
 
@@ -168,17 +178,25 @@ class Measurement:
         left = missing(planned, measured, gpu)
         devices = max((variant.settings.devices or 1 for variant in self._variants), default=1)
         presence = look_for(gpu, devices, self._campaign.tariffs)
-        self._progress.begin(left)
-        if presence.torch_device is None:
+        self._progress.begin(left, len(planned))
+        if presence.torch_device is None and left:
             # One row per variant says it all; the slots stay open for the right machine.
-            left = [item for item in left if item.slot.pass_index == min(other.slot.pass_index for other in left)]
+            first = min(item.slot.pass_index for item in left)
+            left = [item for item in left if item.slot.pass_index == first]
+            self._progress.not_here(presence.problem or "no device", len(left))
         written = []
         for item in left:
             if self._stop.name is not None:
                 break
             written.append(self._attempt(item, presence))
+        rows = [row for row in self._store.scan().attempts if row.lock_sha256 == lock_sha256]
         return Outcome(
-            tuple(written), len(planned), self._completed(planned), self._stop.name, tuple(self._warnings)
+            written=tuple(written),
+            wanted=len(planned),
+            completed=len(planned) - len(_without(Status.COMPLETED, planned, rows, gpu)),
+            left=len(missing(planned, rows, gpu)),
+            stopped_by=self._stop.name,
+            warnings=tuple(self._warnings),
         )
 
     def _wanted_variants(self) -> tuple[LockedVariant, ...]:
@@ -216,17 +234,6 @@ class Measurement:
                 next_step="choose a number within the frozen maximum",
             )
         return passes
-
-    def _completed(self, planned: Sequence[Planned]) -> int:
-        """Slots asked for that have a completed row."""
-        rows = {
-            (row.variant_id, row.corpus_id, row.seed, row.slot.pass_index)
-            for row in self._store.scan().attempts
-            if row.status is Status.COMPLETED
-            and row.gpu_declared == self._request.gpu
-            and row.lock_sha256 == self._lock.lock_sha256
-        }
-        return sum((item.variant.id, item.corpus_id, item.seed, item.slot.pass_index) in rows for item in planned)
 
     # ---- one attempt ----
 
@@ -336,7 +343,7 @@ class Measurement:
         wanted = started.requested
         for row in self._store.scan().attempts:
             rate = row.telemetry.get("matrix_flops_rate")
-            same = (row.requested.precision, row.requested.threads) == (wanted.precision, wanted.threads)
+            same = all(getattr(row.requested, name) == getattr(wanted, name) for name in _RATE_OF)
             here = (row.chain.machine_id, row.gpu_declared) == (started.chain.machine_id, started.gpu_declared)
             if isinstance(rate, float) and same and here:
                 return rate
@@ -354,6 +361,11 @@ class Measurement:
         if not path.exists():
             write_atomic(path, data)
         return sha256
+
+
+def _without(status: Status, planned: Sequence[Planned], rows: Sequence[Attempt], gpu: str) -> list[Planned]:
+    """Slots that have no row of this status."""
+    return missing(planned, [row for row in rows if row.status is status], gpu)
 
 
 def corpus_source(campaign: Campaign, files: CorpusFiles, documents: int) -> CorpusSource:

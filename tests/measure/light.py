@@ -24,8 +24,11 @@ class Quiet:
     def __init__(self) -> None:
         self.seen: list[Any] = []
 
-    def begin(self, planned: Any) -> None:
+    def begin(self, planned: Any, slots: int) -> None:
         self.planned = list(planned)
+
+    def not_here(self, problem: str, rows: int) -> None:
+        self.problem = problem
 
     def started(self, planned: Any) -> None:
         return None

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import json
 from pathlib import Path
 
 import pytest
 
 from runner.cli.main import run as runner
+from runner.cli.measure import _lines
 from runner.cli.progress import Bar, Lines, describe
 from runner.evidence.attempt import Attempt, ErrorInfo, Settings, Slot, Status
+from runner.evidence.store import read_attempts
 from runner.measure.batches import plan_batches
 from runner.measure.environment import allowed_variables, worker_environment
 from runner.measure.plan_sheet import BLANK_COLUMNS
@@ -109,7 +112,7 @@ def test_measuring_before_the_freeze_is_refused(tmp_path: Path, capsys: pytest.C
 def test_progress_says_what_runs_and_how_long_it_may_take(capsys: pytest.CaptureFixture[str]) -> None:
     planned = list(schedule(VARIANTS, ["c"], [0], 1))
     for progress in (Lines(), Bar()):
-        progress.begin(planned)
+        progress.begin(planned, 4)
         progress.started(planned[0])
         row = attempt_for(planned[0], Status.COMPLETED).model_copy(
             update={"pass_seconds": 1.25, "completed_documents": 100}
@@ -122,9 +125,50 @@ def test_progress_says_what_runs_and_how_long_it_may_take(capsys: pytest.Capture
         ))
         shown = capsys.readouterr().err
         assert "[1/3] cpu b1 pass 1: 1.250 s, 100 documents" in shown
-        assert "killed ('killed, cause unknown'), 37 of 100 documents" in shown
+        assert "1 of 4 passes were run before, 3 are left" in shown
+        assert "killed after 37 of 100 documents (killed, cause unknown)" in shown
         if isinstance(progress, Bar):
             assert "about 0:0" in shown and "left" in shown
+
+
+def test_m11_a_missing_device_is_said_once_and_calmly(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    light_campaign(tmp_path, batches=(1, 4, 8), passes=5)
+    for _ in range(2):
+        assert runner(["--campaign", str(tmp_path), "measure", "--gpu", "b200"]) == 3
+        shown = capsys.readouterr()
+        assert shown.err.count("declared b200, found no card") == 1
+        assert "[1/3] b200 b1: device unavailable, not measured" in shown.err and "[3/3]" in shown.err
+        assert "no measurement: 3 rows recorded as unavailable, 0 of 15 passes completed" in shown.out
+        assert "next: the same command on the machine with b200" in shown.out
+        assert "'" not in shown.err + shown.out
+
+
+def test_a_failing_run_says_what_failed_and_what_is_left(tmp_path: Path) -> None:
+    """M23: one line per variant and status, then what to do; failed slots are not run again."""
+    failing = light_campaign(tmp_path / "failing", batches=(1, 4), documents=100, do="memory", at=40)
+    lines = _lines(run(failing))
+    assert lines == [
+        "4 attempts recorded, 0 of 4 passes completed", "  b1: out of memory (2)", "  b4: out of memory (2)",
+        "what failed stays as it is and is not run again; the rows say why (records/attempts/)",
+        "next: runner validate",
+    ]  # fmt: skip
+    (row, *_) = read_attempts(failing)
+    assert describe(row) == (
+        "cpu b1 pass 1: out of memory after 40 of 100 documents (CUDA out of memory. Tried to allocate 2.00 GiB)"
+    )
+    going = light_campaign(tmp_path / "going", batches=(1, 4))
+    stopped = dataclasses.replace(run(going, passes=1), stopped_by="SIGINT", left=1, completed=1)
+    assert _lines(stopped)[1:] == ["stopped by SIGINT, 1 pass left", "next: the same command goes on with what is left"]
+    assert _lines(run(going)) == ["2 attempts recorded, 4 of 4 passes completed", "next: runner validate"]
+
+
+def test_the_bar_never_wraps(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    bar = Bar()
+    planned = list(schedule(VARIANTS, ["c"], [0], 1))
+    bar.begin(planned, 3)
+    bar.started(planned[0])
+    assert max(len(line) for line in capsys.readouterr().err.split("\r\x1b[K")) == 39
 
 
 def test_control_characters_of_an_error_never_reach_the_terminal() -> None:
