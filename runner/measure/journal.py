@@ -115,7 +115,20 @@ def read_journal(path: Path) -> JournalState:
 
 
 def read_results(path: Path) -> tuple[list[int], NDArray[np.float32]]:
-    """Positions and outputs of the finished documents; a torn last record is left out."""
+    """Positions and outputs of the finished documents, of all ranks; a torn last record is left out."""
+    import numpy as np
+
+    parts = [_read_spool(part) for part in spools(path)]
+    parts = [part for part in parts if part[0]] or [([], np.empty((0, 0), dtype=np.float32))]
+    return [position for positions, _ in parts for position in positions], np.concatenate([part[1] for part in parts])
+
+
+def spools(path: Path) -> list[Path]:
+    """The spool of an attempt, and those of its ranks beside it (`<path>.0`, `<path>.1`)."""
+    return [path, *sorted(path.parent.glob(f"{path.name}.*"))]
+
+
+def _read_spool(path: Path) -> tuple[list[int], NDArray[np.float32]]:
     import numpy as np
 
     data = path.read_bytes() if path.exists() else b""
@@ -128,7 +141,11 @@ def read_results(path: Path) -> tuple[list[int], NDArray[np.float32]]:
 
 
 def count_results(path: Path, outputs: int | None = None) -> int:
-    """Number of finished documents, from the file's size alone."""
+    """Number of finished documents, of all ranks, from the sizes of the files alone."""
+    return sum(_count_spool(part, outputs) for part in spools(path))
+
+
+def _count_spool(path: Path, outputs: int | None) -> int:
     try:
         size = path.stat().st_size
         if size < _HEADER_BYTES:

@@ -41,6 +41,11 @@ def kit_for(engine: str) -> Kit:
     raise Unsupported(f"engine {engine!r} is not known: use transformers, packed or command")
 
 
+def _card(job: Job) -> int:
+    """Index of torch for `cuda` or `cuda:1`."""
+    return int(job.device.partition(":")[2] or "0")
+
+
 class TorchKit:
     """Engines that run in torch."""
 
@@ -73,9 +78,10 @@ class TorchKit:
             torch.set_num_threads(job.settings["threads"])
         if job.device == "cpu":
             return HostDevice("cpu"), None
-        indices = tuple(range(job.settings["devices"] or 1))
-        torch.cuda.set_device(indices[0])
-        return CudaDevice(torch.cuda, indices), CudaCounters(torch.cuda, indices)
+        # One process, one card: several cards are several ranks.
+        index = _card(job)
+        torch.cuda.set_device(index)
+        return CudaDevice(torch.cuda, (index,)), CudaCounters(torch.cuda, (index,))
 
     def load(self, job: Job) -> LoadedEngine:
         if job.settings["engine"] == "packed":
@@ -95,9 +101,8 @@ class TorchKit:
         if module is None:
             return None
         cuda = self._torch.cuda
-        cards = range(job.settings["devices"] or 1)
-        uuids = [getattr(cuda.get_device_properties(card), "uuid", None) for card in cards]
-        nvml = Nvml(module, [None if uuid is None else str(uuid) for uuid in uuids])
+        uuid = getattr(cuda.get_device_properties(_card(job)), "uuid", None)
+        nvml = Nvml(module, [None if uuid is None else str(uuid)])
         self._driver = nvml.driver()
         return CardConditions(nvml, os.getpid())
 

@@ -20,7 +20,7 @@ from runner.measure.repeat import Repeater
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _RESET_PEAK_RSS = "5"
 RSS = "resident"
-_SELF = "this worker process only"
+THIS_PROCESS = "this worker process only"
 
 
 def peak_rss_bytes(ru_maxrss: int, platform: str) -> int:
@@ -189,9 +189,10 @@ class PassMemory:
             "at_seconds": timeline.time_of_largest(RSS),
         }
         if high_water is not None:
-            scope = f"resident memory, {_SELF}, high-water mark reset before the pass; time of the largest sample"
+            since = "high-water mark reset before the pass; time of the largest sample"
+            scope = f"resident memory, {THIS_PROCESS}, {since}"
             return common | {"counter": "VmHWM", "scope": scope, "bytes": high_water, "reason": None}
-        scope = f"resident memory, {_SELF}, largest sample of the pass; {self._no_reset}"
+        scope = f"resident memory, {THIS_PROCESS}, largest sample of the pass; {self._no_reset}"
         return common | {"counter": "statm resident", "scope": scope, "bytes": timeline.largest(RSS), "reason": None}
 
 
@@ -208,7 +209,7 @@ def device_peaks(
         for kind, counter in names.items():
             found.append({
                 "device": f"cuda:{index}", "counter": counter, "bytes": peaks[f"{kind}:{index}"], "reason": None,
-                "scope": f"{words[kind]}, {_SELF}, reset before the pass; time of the largest sample",
+                "scope": f"{words[kind]}, {THIS_PROCESS}, reset before the pass; time of the largest sample",
                 "at_seconds": timeline.time_of_largest(f"{kind}:{index}"), "capacity_bytes": counters.capacity(index),
             })
     return found

@@ -7,7 +7,7 @@ Every question may be unsupported on a card; the answer is then null with the dr
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,8 +76,8 @@ class Nvml:
         version = self._module.nvmlSystemGetDriverVersion()
         return version.decode() if isinstance(version, bytes) else str(version)
 
-    def read(self, card: int, own_pid: int) -> CardReading | None:
-        """The card that torch calls `card`; None when it could not be matched."""
+    def read(self, card: int, own_pids: Collection[int]) -> CardReading | None:
+        """The card that torch calls `card`; None when it could not be matched. Own: all processes of the attempt."""
         index = self.indices[card]
         if index is None:
             self.reasons["card"] = "no card of the driver has torch's UUID"
@@ -88,8 +88,8 @@ class Nvml:
         processes = self._ask("processes", lambda: module.nvmlDeviceGetComputeRunningProcesses(handle))
         own, others = None, None
         if processes is not None:
-            mine = [process for process in processes if process.pid == own_pid]
-            own = mine[0].usedGpuMemory if mine else None
+            mine = [process for process in processes if process.pid in own_pids]
+            own = _sum([process.usedGpuMemory for process in mine])
             # In a container the driver may show host process ids: then one stranger is ourselves.
             others = len(processes) - (len(mine) or min(1, len(processes)))
         milliwatts = self._ask("power_watts", lambda: module.nvmlDeviceGetPowerUsage(handle))
@@ -124,13 +124,13 @@ class CardConditions:
 
     def __init__(self, nvml: Nvml, own_pid: int) -> None:
         self._nvml = nvml
-        self._own_pid = own_pid
+        self.own_pids = frozenset({own_pid})
         self._readings: dict[int, list[CardReading]] = {}
 
     def sample(self) -> None:
         for card in range(len(self._nvml.indices)):
             with contextlib.suppress(Exception):  # a reading must never end a measurement
-                reading = self._nvml.read(card, self._own_pid)
+                reading = self._nvml.read(card, self.own_pids)
                 if reading is not None:
                     self._readings.setdefault(card, []).append(reading)
 
@@ -143,6 +143,12 @@ class CardConditions:
             others += [reading.others for reading in readings if reading.others is not None]
         reasons = {f"card.{name}": reason for name, reason in self._nvml.reasons.items()}
         return values, reasons, any(others) if others else None
+
+
+def _sum(values: Sequence[int | None]) -> int | None:
+    """None where the driver leaves out a value (or there is none)."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known and len(known) == len(values) else None
 
 
 def _extremes(readings: Sequence[CardReading]) -> dict[str, float | int | str | None]:

@@ -43,7 +43,10 @@ class WorkFiles:
 
     def remove_temporary(self) -> None:
         suffixes = (".job", ".stderr", ".csv")
-        for path in (self.hidden_journal, self.results, self.result, *map(self.result.with_suffix, suffixes)):
+        ranks = self.results.parent.glob(f"{self.results.name}.[0-9]*")
+        others = self.result.parent.glob(f"{self.result.name}.[0-9]*")
+        own = (self.hidden_journal, self.results, self.result, *map(self.result.with_suffix, suffixes))
+        for path in (*ranks, *others, *own):
             path.unlink(missing_ok=True)
 
 
@@ -159,10 +162,12 @@ def _effective(facts: Mapping[str, Any], status: Status) -> dict[str, Any]:
 
 def _memory(facts: Mapping[str, Any], end: ChildEnd, files: WorkFiles, status: Status) -> dict[str, Any]:
     peaks = [MemoryPeak(**peak) for peak in facts.get("memory", ())]
+    several = facts.get("processes", 1) > 1
+    whose = "the largest of the attempt's processes" if several else "this worker process only"
     whole_life = MemoryPeak(
         device="cpu",
         counter="ru_maxrss",
-        scope="resident memory, this worker process only, its whole life (loading included)",
+        scope=f"resident memory, {whose}, its whole life (loading included)",
         bytes=end.peak_rss_bytes,
         at_seconds=None,
         reason="the counter has no time",

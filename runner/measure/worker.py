@@ -20,7 +20,7 @@ import os  # noqa: E402
 import signal  # noqa: E402
 import sys  # noqa: E402
 import traceback  # noqa: E402
-from collections.abc import Iterator, Sequence  # noqa: E402
+from collections.abc import Callable, Iterator, Sequence  # noqa: E402
 from pathlib import Path  # noqa: E402
 from typing import TYPE_CHECKING, Any  # noqa: E402
 
@@ -28,12 +28,15 @@ from runner.measure.job import ZERO_TOKENS, AttemptFailed, Job, Unsupported, Zer
 from runner.measure.journal import Journal, ResultSpool, count_results  # noqa: E402
 from runner.measure.kits import Kit, kit_for  # noqa: E402
 from runner.measure.memory import PassMemory, limit_growth  # noqa: E402
-from runner.measure.passes import PassResult, Texts, run_pass  # noqa: E402
+from runner.measure.passes import PassResult, Texts, Work, run_pass  # noqa: E402
 from runner.measure.repeat import Repeater  # noqa: E402
+from runner.measure.team import Team, rank_count  # noqa: E402
 
 if TYPE_CHECKING:
+    from runner.measure.clocks import Device
     from runner.measure.engines.base import LoadedEngine
     from runner.measure.nvml import CardConditions
+    from runner.measure.team_report import Joined
     from runner.protocol.labels import Decoded, LabelTable
 
 _PR_SET_PDEATHSIG = 1
@@ -44,7 +47,7 @@ _CARD_INTERVAL_SECONDS = 1.0
 def main(arguments: list[str], kit: Kit | None = None) -> int:
     """Run the job of a file; exit status 0 whenever a result was written, whatever it says."""
     job = Job.load(Path(arguments[0]))
-    _die_with_parent(job.parent_pid)
+    die_with_parent(job.parent_pid)
     journal = Journal(Path(job.journal))
     journal.event("start", attempt_id=job.attempt_id, total=job.corpus.documents, pid=os.getpid())
     result = Worker(job, journal, kit).run()
@@ -56,8 +59,9 @@ def main(arguments: list[str], kit: Kit | None = None) -> int:
 class Worker:
     """One attempt, phase by phase; `run` gives the result whatever happens."""
 
-    def __init__(self, job: Job, journal: Journal, kit: Kit | None) -> None:
+    def __init__(self, job: Job, journal: Journal, kit: Kit | None, team: Team | None = None) -> None:
         self._job = job
+        self._team = team  # set in a rank of several processes
         self._journal = journal
         self._kit = kit
         self._spool = ResultSpool(Path(job.results))
@@ -106,7 +110,8 @@ class Worker:
             outcome = run_command(job, self._phase, self._facts, self._notes)
             self._phases["pass"] = outcome["pass_seconds"]
             return outcome
-        _refuse_several(job)
+        if self._team is None and rank_count(job) > 1:
+            return self._launched()
         kit = self._kit or kit_for(job.settings["engine"])
         with self._phase("imports"):
             kit.imports()
@@ -116,8 +121,12 @@ class Worker:
         table = _label_table(job, LabelTable)
         with self._phase("load"):
             device, counters = kit.device(job)
+            if self._team is not None:
+                self._team.join(job)
             engine = kit.load(job)
             cards = kit.conditions(job)
+            if self._team is not None and cards is not None:
+                cards.own_pids = self._team.pids
         loaded = engine.loaded
         self._facts = {"effective": loaded.effective, "model": loaded.model, "tokenizer": loaded.tokenizer}
         self._facts |= kit.facts(job)
@@ -125,7 +134,7 @@ class Worker:
         margin = job.settings["extra"].get("memory_margin_mib")
         if margin is not None:
             self._limit = limit_growth(int(margin) << 20)
-        texts = _read(job).texts
+        texts = self._texts()
         if job.settings["compile"] != "none":
             with self._phase("compile"):
                 engine.compile(texts)
@@ -135,11 +144,54 @@ class Worker:
         self._journal.event("phase", phase="pass")
         self._current = "pass"
         with self._watched(memory, cards):
-            done = run_pass(
-                lambda: _read(job), engine, device, lambda outputs: self._decoded(decode(outputs, table)), self._spool
+            done, work, part_seconds = self._pass(
+                engine, device, lambda outputs: self._decoded(decode(outputs, table))
             )
+        joined = self._joined(engine, work, part_seconds)
+        if done is None:  # another rank has the whole result
+            return {"status": "completed", "error": None, "completed": None}
         self._phases["pass"] = done.seconds
-        return self._write(done, engine)
+        return self._write(done, engine, joined)
+
+    def _launched(self) -> dict[str, Any]:
+        """Several processes: this one starts them and takes over what rank 0 reports."""
+        from runner.measure.launch import launch
+
+        outcome = launch(self._job)
+        self._phases, self._facts = outcome.pop("phases", {}), outcome.pop("facts", {})
+        self._notes, self._current = outcome.pop("notes", []), outcome.pop("phase", None)
+        return outcome
+
+    def _texts(self) -> list[str]:
+        """The texts that this process will work on, for compiling and warming up."""
+        texts = _read(self._job).texts
+        if self._team is None:
+            return texts
+        return [texts[at] for at in self._team.positions(len(texts), self._job.settings["batch_size"])]
+
+    def _pass(
+        self, engine: LoadedEngine, device: Device, materialise: Callable[[Any], Decoded]
+    ) -> tuple[PassResult[Decoded] | None, Work, dict[str, float]]:
+        """One pass and this process's own work in it; of several processes only rank 0 has the result."""
+        if self._team is None:
+            done = run_pass(lambda: _read(self._job), engine, device, materialise, self._spool)
+            return done, done.work, done.part_seconds
+        from runner.measure.team import run_share
+
+        batch_size = self._job.settings["batch_size"]
+        return run_share(lambda: _read(self._job), engine, device, self._team, batch_size, materialise, self._spool)
+
+    def _joined(self, engine: LoadedEngine, work: Work, part_seconds: dict[str, float]) -> Joined | None:
+        """What all ranks saw, on rank 0; it replaces this process's own facts."""
+        if self._team is None:
+            return None
+        from runner.measure.team_report import join_reports
+
+        joined = join_reports(self._team, self._job, engine, self._facts, work, part_seconds)
+        if joined is not None:
+            self._facts = joined.facts
+            self._notes.extend(joined.notes)
+        return joined
 
     @contextlib.contextmanager
     def _watched(self, memory: PassMemory, cards: CardConditions | None) -> Iterator[None]:
@@ -166,19 +218,22 @@ class Worker:
         decoded.labels  # noqa: B018 - labels as text are part of the pass
         return decoded
 
-    def _write(self, done: PassResult[Decoded], engine: LoadedEngine) -> dict[str, Any]:
+    def _write(self, done: PassResult[Decoded], engine: LoadedEngine, joined: Joined | None) -> dict[str, Any]:
         from runner.measure.predictions import write_predictions
 
+        work = done.work if joined is None else joined.work
         with self._phase("evaluation"):
-            cut_documents, cut = engine.cut_tokens(_read(self._job).texts, done.work.lengths)
-            recompilations, reason = engine.recompilations()
-            efficiency = engine.efficiency(done.work, matrix_rate=self._job.matrix_rate)
+            cut_documents, cut = engine.cut_tokens(_read(self._job).texts, work.lengths)
+            recompilations, reason = engine.recompilations() if joined is None else joined.recompilations
+            efficiency = engine.efficiency(work, matrix_rate=joined is None and self._job.matrix_rate)
+            if joined is not None and efficiency:
+                efficiency["matrix_flops_rate"] = joined.matrix_rate
         with self._phase("writing"):
             bytes_sha, rows_sha = write_predictions(Path(self._job.predictions), done.ids, done.predictions)
         effective = self._facts["effective"]
         bounded = effective["grouping"].startswith("token-budget")
-        if not bounded and done.work.largest_batch != min(effective["batch_size"], len(done.ids)):
-            effective["batch_size"] = done.work.largest_batch
+        if not bounded and work.largest_batch != min(effective["batch_size"], len(done.ids)):
+            effective["batch_size"] = work.largest_batch
         return {
             "status": "completed",
             "error": None,
@@ -186,12 +241,12 @@ class Worker:
             "pass_seconds": done.seconds,
             "part_seconds": done.part_seconds,
             "tokens": {
-                "real_tokens": sum(done.work.lengths),
-                "computed_tokens": done.work.computed_tokens,
+                "real_tokens": sum(work.lengths),
+                "computed_tokens": work.computed_tokens,
                 "truncated_documents": cut_documents,
                 "cut_tokens": cut,
             },
-            "device_seconds": done.work.device_seconds,
+            "device_seconds": work.device_seconds,
             "efficiency": efficiency,
             "recompilations": recompilations,
             "recompilations_reason": reason,
@@ -245,14 +300,6 @@ def _host_memory_bytes() -> int | None:
         return None
 
 
-def _refuse_several(job: Job) -> None:
-    """One process on one device is what these engines do; more is never pretended (M16, M26)."""
-    for name, words in (("workers", "worker processes"), ("devices", "devices in one pass")):
-        count = job.settings[name]
-        if count is not None and count > 1:
-            raise Unsupported(f"{count} {words} are not offered by engine {job.settings['engine']}")
-
-
 def _classify(error: Exception, limit: str | None) -> dict[str, Any]:
     """Status of an unexpected error; out of memory only where the error itself says so."""
     name, text = type(error).__name__, str(error)
@@ -281,7 +328,7 @@ def _place(error: BaseException) -> str:
     return f"raised in {Path(frame.filename).name}, line {frame.lineno}, {frame.name}"
 
 
-def _die_with_parent(parent_pid: int) -> None:
+def die_with_parent(parent_pid: int) -> None:
     """If the parent is lost, so is the child: no orphan goes on heating the device (Linux)."""
     if sys.platform != "linux":
         return

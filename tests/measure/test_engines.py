@@ -124,8 +124,6 @@ def test_m29_truncation_is_counted_in_documents_and_tokens(corpus: Path) -> None
         ({"padding": "zigzag"}, "padding 'zigzag' is not known"),
         ({"grouping": "zigzag"}, "grouping 'zigzag' is not known"),
         ({"engine": "packed"}, "declare padding"),
-        ({"workers": 2}, "2 worker processes are not offered"),
-        ({"devices": 2}, "2 devices in one pass are not offered"),
         ({"padding": "none", "batch_size": 4}, "padding none needs texts of equal length"),
     ],
 )
