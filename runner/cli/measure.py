@@ -51,11 +51,26 @@ def plan(session: Session) -> Output:
 @click.option("--batches", default="", help='batch series, such as "1 4 8" (default: all variants of the lock)')
 @click.option("--series", default=None, help="one series or variant of the lock")
 @click.option("--passes", type=int, default=None, help="passes per variant, up to the frozen maximum")
-def measure(session: Session, gpu: str, batches: str, series: str | None, passes: int | None) -> Output:
+@click.option("--nnodes", type=int, default=1, help="machines that share an attempt (as torchrun)")
+@click.option("--node-rank", type=int, default=0, help="which of them this is; 0 holds the records")
+@click.option("--rdzv-endpoint", default=None, help="HOST:PORT of node 0; the next port is used too")
+@click.option("--rdzv-backend", default="static", help="static or c10d")
+@click.option("--rdzv-id", default="runner", help="name of the meeting, the same on every node")
+def measure(
+    session: Session, gpu: str, batches: str, series: str | None, passes: int | None, nnodes: int, node_rank: int,
+    rdzv_endpoint: str | None, rdzv_backend: str, rdzv_id: str,
+) -> Output:  # fmt: skip
     """Run the attempts that are still missing, in the frozen order."""
+    from runner.measure.nodes import parse_nodes
     from runner.measure.run import measure as run
 
-    request = Request(gpu=gpu, batches=parse_batches(batches), series=series, passes=passes)
+    nodes = parse_nodes(nnodes, node_rank, rdzv_endpoint, rdzv_backend, rdzv_id)
+    if nodes is not None and nodes.node_rank:
+        from runner.measure.assist import assist
+
+        attempts = assist(Campaign(session.root), gpu, nodes)
+        return Output([f"took part in {attempts} attempts; the records are on node 0"], {"attempts": attempts})
+    request = Request(gpu=gpu, batches=parse_batches(batches), series=series, passes=passes, nodes=nodes)
     if request.batches and series:
         raise InputRefused("give either --batches or --series, not both", value=f"{batches} and {series}")
     campaign = Campaign(session.root)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -29,6 +29,16 @@ class Compatibility(Record):
     detail: str
 
 
+class Node(Record):
+    """One machine of an attempt that several took part in; node 0 is the manifest's own machine."""
+
+    node: int
+    machine_id: str
+    host: dict[str, Scalar]
+    packages: dict[str, str]
+    gpus: tuple[Gpu, ...]
+
+
 class Manifest(Record):
     """Sections hold what was read; a `null` has its reason in `reasons` under `section.key`."""
 
@@ -48,13 +58,15 @@ class Manifest(Record):
     tokenizer: dict[str, Scalar]
     rocm: Compatibility
     installation: dict[str, Scalar] = Field(default_factory=dict)
+    nodes: tuple[Node, ...] = Field(default=(), description="every machine, where several took part in one attempt")
     reasons: dict[str, str] = Field(default_factory=dict)
 
     @property
-    def stack(self) -> dict[str, Scalar | dict[str, Scalar] | dict[str, str] | list[str]]:
+    def stack(self) -> dict[str, Any]:
         """The part that makes two configurations different stacks (M12)."""
         return {
             "gpus": [gpu.name for gpu in self.gpus],
+            **({"nodes": [_stack_of(node) for node in self.nodes]} if self.nodes else {}),
             "driver": dict(self.driver),
             "runtime": dict(self.runtime),
             "packages": dict(self.packages),
@@ -66,3 +78,9 @@ class Manifest(Record):
     @property
     def stack_sha256(self) -> str:
         return content_sha256(self.stack)
+
+
+def _stack_of(node: Node) -> str:
+    """A node's part of the stack as one word: nodes that differ make another configuration."""
+    parts = {"cpu": node.host.get("cpu"), "os": node.host.get("os"), "packages": node.packages}
+    return f"{content_sha256(parts)[:16]}, {len(node.gpus)} cards"

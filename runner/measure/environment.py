@@ -19,7 +19,7 @@ from typing import Any
 
 from runner import __version__
 from runner.evidence.machine import machine_id
-from runner.evidence.manifest import Compatibility, Gpu, Manifest
+from runner.evidence.manifest import Compatibility, Gpu, Manifest, Node
 from runner.measure.rocm import installed_rocm, look_up
 
 # Only these variables, by name or prefix: a token must never land in a record (M53).
@@ -128,8 +128,13 @@ def make_manifest(
         tokenizer=facts["tokenizer"],
         rocm=_compatibility(facts),
         installation=installation,
+        nodes=tuple(_node(node) for node in facts.get("nodes", ())),
         reasons=reasons,
     )
+
+
+def _node(facts: Mapping[str, Any]) -> Node:
+    return Node(**{**facts, "gpus": tuple(Gpu(**gpu) for gpu in facts["gpus"])})
 
 
 def _compatibility(facts: Mapping[str, Any]) -> Compatibility:

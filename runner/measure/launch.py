@@ -32,6 +32,8 @@ def rank_file(path: str | Path, rank: int) -> Path:
 def launch(job: Job) -> dict[str, Any]:
     """Outcome of rank 0 with its phases, facts and notes. Raises `Unsupported`, `AttemptFailed`."""
     per_node = ranks_per_node(job)
+    if job.launch is not None and job.launch.get("problem"):
+        raise AttemptFailed("failed", "launch", job.launch["problem"])
     import torch.distributed as distributed
 
     if not distributed.is_available():

@@ -24,6 +24,7 @@ from runner.measure.clocks import wall_clock_moved, wall_clock_note
 from runner.measure.devices import Presence, look_for
 from runner.measure.environment import make_manifest, worker_environment
 from runner.measure.job import CorpusSource, Job, ModelSource
+from runner.measure.nodes import Conductor, Nodes, conducting
 from runner.measure.rows import WorkFiles, final_row, lost_row
 from runner.measure.schedule import Planned, missing, schedule
 from runner.measure.supervisor import WORKER, ChildEnd, StopRequest, run_worker
@@ -64,6 +65,7 @@ class Request:
     batches: tuple[int, ...] = ()
     series: str | None = None
     passes: int | None = None
+    nodes: Nodes | None = None
 
 
 @dataclass(frozen=True)
@@ -169,6 +171,7 @@ class Measurement:
         self._model = model_source(self._lock, check_model(campaign, self._lock))
         self._table = table_of(self._lock)
         self._ids = {files.id: read_ids(campaign, files) for files in self._protocol.corpus}
+        self._conductor: Conductor | None = None
         self._collected_at = utc_text(datetime.now(UTC).replace(microsecond=0))
 
     def run(self) -> Outcome:
@@ -177,6 +180,8 @@ class Measurement:
         planned = list(schedule(self._variants, list(self._ids), self._protocol.measurement.seeds, self._passes()))
         left = missing(planned, measured, gpu)
         devices = max((variant.settings.devices or 1 for variant in self._variants), default=1)
+        if self._request.nodes is not None:
+            devices = -(-devices // self._request.nodes.nnodes)  # on every node
         presence = look_for(gpu, devices, self._campaign.tariffs)
         self._progress.begin(left, len(planned))
         if presence.torch_device is None and left:
@@ -185,10 +190,11 @@ class Measurement:
             left = [item for item in left if item.slot.pass_index == first]
             self._progress.not_here(presence.problem or "no device", len(left))
         written = []
-        for item in left:
-            if self._stop.name is not None:
-                break
-            written.append(self._attempt(item, presence))
+        with conducting(self._request.nodes if left else None, lock_sha256) as self._conductor:
+            for item in left:
+                if self._stop.name is not None:
+                    break
+                written.append(self._attempt(item, presence))
         rows = [row for row in self._store.scan().attempts if row.lock_sha256 == lock_sha256]
         return Outcome(
             written=tuple(written),
@@ -290,8 +296,12 @@ class Measurement:
     def _run(self, started: Attempt, item: Planned, device: str, files: WorkFiles) -> Attempt:
         environment = worker_environment(os.environ, item.variant.settings.threads)
         before = HostSnapshot.read()
+        job = self._job(started, device, files)
+        if self._conductor is not None:
+            timeout = self._protocol.measurement.timeout_seconds
+            job = self._conductor.spread(job, started.corpus_id, timeout)
         end = run_worker(
-            self._job(started, device, files),
+            job,
             environment=environment,
             timeout_seconds=self._protocol.measurement.timeout_seconds,
             stop=self._stop,
@@ -302,6 +312,8 @@ class Measurement:
         conditions = with_cards(conditions, end.result or {}, on_card=device != "cpu")
         conditions = with_efficiency(conditions, end.result or {}, self._rate(started))
         row = final_row(started, end, files, self._ids[item.corpus_id], self._table)
+        if self._conductor is not None:
+            row = row.model_copy(update={"notes": (*row.notes, *self._conductor.ended(job))})
         return row.model_copy(
             update={
                 "telemetry": conditions.values,

@@ -7,6 +7,10 @@ import json
 import os
 import shutil
 import signal
+import socket
+import subprocess
+import sys
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,13 +22,16 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from runner.corpus.read import iter_table  # noqa: E402
+from runner.errors import InputRefused  # noqa: E402
 from runner.evidence.attempt import Settings, Status  # noqa: E402
 from runner.evidence.campaign import Campaign  # noqa: E402
+from runner.evidence.manifest import Manifest  # noqa: E402
 from runner.evidence.store import AttemptStore  # noqa: E402
 from runner.measure.environment import worker_environment  # noqa: E402
 from runner.measure.job import Job, Unsupported  # noqa: E402
 from runner.measure.journal import read_journal  # noqa: E402
 from runner.measure.launch import ranks_per_node  # noqa: E402
+from runner.measure.nodes import Conductor, Nodes, connect, parse_nodes  # noqa: E402
 from runner.measure.passes import Work  # noqa: E402
 from runner.measure.run import Request, corpus_files, measure, read_ids  # noqa: E402
 from runner.measure.supervisor import ChildEnd, StopRequest, run_worker  # noqa: E402
@@ -217,3 +224,71 @@ def test_m9_the_report_holds_every_node() -> None:
     assert [gpu["name"] for gpu in facts["gpus"]] == ["card of node 0", "card of node 1"]
     assert [peak["device"] for peak in facts["memory"]] == ["node0 cuda:1", "node1 cuda:1"]
     assert facts["effective"]["extra"]["nodes"] == 2
+
+
+def test_m26_two_nodes_share_an_attempt_and_the_manifest_holds_both(tmp_path: Path) -> None:
+    """Two `runner measure` of two folders on this machine, torchrun's static rendezvous between them."""
+    variant = '[[variant]]\nid = "two"\nsettings = { batch_size = 4, workers = 2, threads = 1 }\n'
+    campaign = demo_campaign(tmp_path / "zero", variant)
+    shutil.copytree(campaign.root, tmp_path / "one")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "runner", "--campaign"]
+    options = ["measure", "--gpu", "cpu", "--passes", "1", "--nnodes", "2", "--rdzv-endpoint", f"127.0.0.1:{port}"]
+    folders = [tmp_path / "zero", tmp_path / "one"]
+    started = [
+        subprocess.Popen([*command, str(folder), *options, "--node-rank", str(rank)], cwd=ROOT, text=True,
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for rank, folder in enumerate(folders)
+    ]  # fmt: skip
+    said = [process.communicate(timeout=200) for process in started]
+    assert [process.returncode for process in started] == [0, 0], said
+    assert "took part in 1 attempts" in said[1][0]
+    (row,) = AttemptStore(campaign).read_all()
+    assert (row.status, row.completed_documents) == (Status.COMPLETED, 1000)
+    assert not AttemptStore(Campaign(tmp_path / "one")).read_all(), "only node 0 writes rows"
+    assert row.effective is not None
+    assert row.effective.extra["nodes"] == 2
+    assert row.requested.differences(row.effective) == ()
+    manifest = Manifest.from_json(json.loads((campaign.manifests / f"{row.manifest_sha256}.json").read_bytes()))
+    assert [node.node for node in manifest.nodes] == [0, 1]
+    assert all(node.packages["torch"] for node in manifest.nodes)
+    assert [peak.device for peak in row.memory][:2] == ["node0 cpu", "node1 cpu"]
+
+
+def test_m4_a_node_with_another_lock_is_refused(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    zero, one = Nodes(2, 0, "127.0.0.1", port), Nodes(2, 1, "127.0.0.1", port)
+    refused: list[BaseException | None] = []
+
+    def come() -> None:
+        with pytest.raises(InputRefused, match="the node's campaign has another lock"):
+            connect(one, "b" * 64, 10)
+        refused.append(None)
+        connect(one, "a" * 64, 10).close()
+
+    thread = threading.Thread(target=come)
+    thread.start()
+    conductor = Conductor(zero, "a" * 64, 20)
+    thread.join()
+    assert refused == [None]
+    job = conductor.spread(job_for(corpus_of(tmp_path), workers=2), "c", 10)
+    job = conductor.spread(job, "c", 10)
+    assert job.launch is not None
+    assert job.launch["problem"] == "node 1 is gone"
+    conductor.close()
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ((2, 2, "h:1", "static"), "from 0 to nnodes - 1"),
+        ((2, 0, None, "static"), "need the address of node 0"),
+        ((2, 0, "h:port", "static"), "need the address of node 0"),
+        ((2, 0, "h:1", "etcd"), "one of static, c10d"),
+    ],
+)
+def test_bad_node_options_are_refused(given: tuple[int, int, str | None, str], words: str) -> None:
+    with pytest.raises(InputRefused, match=words):
+        parse_nodes(*given, "id")
