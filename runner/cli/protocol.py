@@ -32,10 +32,14 @@ def freeze(session: Session) -> Output:
     for corpus in judgement.corpora:
         lines.append(f"  corpus {corpus.id}: {corpus.documents} documents")
     lines.append(f"  labels: {', '.join(judgement.label_table)}; texts are cut at {judgement.max_length} tokens")
-    lines.append(f"  minimum: {quality.metric} {quality.threshold}, drop at most {quality.max_drop}, "
+    lines.append(f"  minimum: {lock.protocol.metric_name()} {quality.threshold}, drop at most {quality.max_drop}, "
                  f"agreement {quality.min_agreement}, planned subgroups: {len(quality.subgroup)}")
     lines.append(f"  model: {len(judgement.model_files)} files hashed"
                  + (f", commit {judgement.model_revision}" if judgement.model_revision else ""))
+    if judgement.evaluation_files:
+        sources = ", ".join(file.path for file in judgement.evaluation_files[:3])
+        lines.append(f"  evaluation procedure: {lock.protocol.metric_name('own')}, {len(judgement.evaluation_files)} "
+                     f"source files hashed ({sources}); it ran on the baseline, twice with the same value")
     later = [variant.id for variant in lock.variants if variant.added_later]
     lines.append(f"  variants: {', '.join(variant.id for variant in lock.variants) or 'none yet'}"
                  + (f" (added later: {', '.join(later)})" if later else ""))

@@ -50,6 +50,7 @@ def report(session: Session, language: str) -> Output:
 @click.option("--certificate", type=_FILE, help="For a PDF alone: the certificate that you expect to have signed it.")
 @click.option("--line-ends", is_flag=True, help="Accept a corpus whose line ends changed, if its records did not.")
 @click.option("--rebuild", is_flag=True, help="Also make figures, HTML and PDF again and compare them (slow).")
+@click.option("--run-evaluation", is_flag=True, help="Run the metric of its own that the protocol names: foreign code.")
 def verify(
     session: Session,
     path: Path | None,
@@ -57,13 +58,16 @@ def verify(
     certificate: Path | None,
     line_ends: bool,
     rebuild: bool,
+    run_evaluation: bool,
 ) -> Output:
     """Check PATH: a campaign folder (default: this one), its note folder, an archive, or the PDF alone.
 
     Exit 0 when everything fits, 3 when anything does not, with the name of the file.
     """
     from runner.flows.verify import verify as check
+    from runner.protocol.procedure import foreign_code_allowed
 
+    foreign_code_allowed.set(run_evaluation)
     found = check(path or session.root, signers, certificate, line_ends=line_ends, rebuild=rebuild)
     return Output(found.lines(), found.as_json(), 0 if found.accepted else 3)
 

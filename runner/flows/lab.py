@@ -115,12 +115,12 @@ def _checks(protocol: Protocol) -> list[str]:
     quality = protocol.quality
     lines = [
         "- exactly the expected ids, each once; every row with a label of the model; finite scores",
-        f"- {quality.metric} at least {quality.threshold}",
-        f"- at most {quality.max_drop} below the {quality.metric} of the reference predictions",
+        f"- {protocol.metric_name()} at least {quality.threshold}",
+        f"- at most {quality.max_drop} below the {protocol.metric_name()} of the reference predictions",
         f"- at least {quality.min_agreement} of the labels equal to the reference predictions",
     ]
     lines += [
-        f"- {group.metric or quality.metric} at least {group.minimum} where {group.column} = {group.value}"
+        f"- {protocol.metric_name(group.metric)} at least {group.minimum} where {group.column} = {group.value}"
         for group in quality.subgroup
     ]
     if quality.max_flips is not None:

@@ -21,6 +21,7 @@ from runner.flows.verification import Step
 from runner.judge.campaign import judge_rows
 from runner.note.build import build_note, note_markdown
 from runner.protocol.freeze import load_lock
+from runner.protocol.procedure import foreign_code_allowed
 
 _DECISION_FILES = ("attempts.csv", "attempts-spreadsheet.csv", "balance.csv", "balance.json", "decision.json")
 _LANGUAGE = re.compile(rb"^lang: *\"?([a-z]{2})\"? *$", re.MULTILINE)
@@ -28,7 +29,12 @@ _LANGUAGE = re.compile(rb"^lang: *\"?([a-z]{2})\"? *$", re.MULTILINE)
 
 def recompute_verdicts(campaign: Campaign) -> Step:
     """Judge every attempt again from its row and its predictions; compare configurations in pairs again."""
-    judged = judge_rows(campaign, load_lock(campaign), AttemptStore(campaign).scan().attempts)
+    lock = load_lock(campaign)
+    if lock.judgement.evaluation_files and not foreign_code_allowed.get():
+        code = tuple(f"{file.path}: sha256 {file.sha256}" for file in lock.judgement.evaluation_files)
+        reason = "the protocol names a metric of its own: read its code, then runner verify --run-evaluation"
+        return Step("verdicts", "not checked", reason, code)
+    judged = judge_rows(campaign, lock, AttemptStore(campaign).scan().attempts)
     if not campaign.paired.is_dir():  # judged before paired comparisons were made: nothing says what they were
         judged = replace(judged, paired=())
     found = [*sorted(campaign.verdicts.glob("*.json")), *sorted(campaign.paired.glob("*.json"))]

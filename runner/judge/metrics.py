@@ -16,7 +16,7 @@ from math import isqrt
 import numpy as np
 import numpy.typing as npt
 
-from runner.protocol.schema import MetricName
+from runner.protocol.schema import OWN, BuiltInMetric, MetricName
 from runner.units import round_half_up
 
 _ROOT_DIGITS = 200  # two different sums of such roots differ long before
@@ -48,7 +48,7 @@ def confusion(truth: npt.NDArray[np.int32], predicted: npt.NDArray[np.int32], cl
     return result
 
 
-def metric_value(name: MetricName, counts: Counts) -> Value:
+def metric_value(name: BuiltInMetric, counts: Counts) -> Value:
     """The metric as an exact fraction (Matthews' coefficient: to 200 digits), or why it has none."""
     if sum(map(sum, counts)) == 0:
         return Undefined("no document")
@@ -57,7 +57,7 @@ def metric_value(name: MetricName, counts: Counts) -> Value:
 
 def is_exact(name: MetricName) -> bool:
     """Is the metric a ratio of counts?"""
-    return name != "mcc"
+    return name not in ("mcc", OWN)
 
 
 def at_least(value: Fraction, limit: Fraction) -> bool:
@@ -164,7 +164,7 @@ def _quadratic_kappa(counts: Counts) -> Value:
     return 1 - Fraction(observed, expected)
 
 
-_METRICS: dict[MetricName, Callable[[Counts], Value]] = {
+_METRICS: dict[BuiltInMetric, Callable[[Counts], Value]] = {
     "accuracy": _accuracy,
     "balanced_accuracy": _balanced_accuracy,
     "macro_f1": _macro_f1,

@@ -11,21 +11,22 @@ import numpy as np
 import numpy.typing as npt
 
 from runner.evidence.verdict import Check, CheckStatus, Flip, MetricValue
+from runner.judge.intervals import metric_interval
 from runner.judge.metrics import (
     Counts,
     Undefined,
+    Value,
     at_least,
     confusion,
-    correct,
     decimal_text,
     fraction_text,
     is_exact,
     metric_value,
     short,
-    wilson_interval,
 )
-from runner.protocol.reference import BaselineValues, Reference
-from runner.protocol.schema import MetricName, Protocol, Quality
+from runner.protocol.procedure import Procedure, value_of
+from runner.protocol.reference import BaselineValues, Reference, answered
+from runner.protocol.schema import OWN, MetricName, Protocol, Quality
 
 Codes = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
@@ -46,63 +47,100 @@ class QualityResult:
     flips_listed: tuple[Flip, ...]
 
 
+@dataclass(frozen=True)
+class _Group:
+    """Predictions on some documents of the corpus, counted once; `mask` None: all documents."""
+
+    name: str
+    counts: Counts
+    codes: Codes
+    mask: npt.NDArray[np.bool_] | None
+
+
+@dataclass(frozen=True)
+class _Meter:
+    """Built-in metrics from the counts, the protocol's own one by its procedure."""
+
+    reference: Reference
+    protocol: Protocol
+    procedure: Procedure | None
+
+    def group(self, codes: Codes, name: str = _ALL, mask: npt.NDArray[np.bool_] | None = None) -> _Group:
+        truth, predicted = self.reference.truth, codes
+        if mask is not None:
+            truth, predicted = truth[mask], predicted[mask]
+        return _Group(name, confusion(truth, predicted, len(self.reference.table.labels)), codes, mask)
+
+    def value(self, metric: MetricName, group: _Group) -> Value:
+        if metric != OWN:
+            return metric_value(metric, group.counts)
+        if self.procedure is None:
+            raise AssertionError("a protocol with an own metric was judged without its procedure")
+        found = value_of(self.procedure, answered(self.reference, group.codes, group.mask))
+        return Undefined(f"{self.procedure.name} gives no value") if found is None else found
+
+
 def judge_quality(
-    codes: Codes, score: Floats | None, reference: Reference, baseline: BaselineValues | None, protocol: Protocol
+    codes: Codes,
+    score: Floats | None,
+    reference: Reference,
+    baseline: BaselineValues | None,
+    protocol: Protocol,
+    procedure: Procedure | None = None,
 ) -> QualityResult:
-    """Judge predictions that are complete and valid: classes in corpus order, shape (documents,)."""
+    """Judge predictions that are complete and valid: classes in corpus order, shape (documents,).
+
+    `procedure`: the frozen evaluation procedure, where the protocol has one.
+    """
     quality = protocol.quality
-    counts = confusion(reference.truth, codes, len(reference.table.labels))
-    main = _measured(quality.metric, counts, _ALL, quality.threshold)
+    meter = _Meter(reference, protocol, procedure)
+    here = meter.group(codes)
+    main = _measured(meter, quality.metric, here, quality.threshold)
     checks = [_metric_check("metric", main)]
-    metrics = [main, *([_accuracy(counts)] if quality.metric != "accuracy" else [])]
+    metrics = [main, *([_measured(meter, "accuracy", here, None)] if quality.metric != "accuracy" else [])]
     baseline_metric = drop = agreement = flips = None
     listed: tuple[Flip, ...] = ()
     if baseline is None:
         checks += [_no_baseline(name) for name in ("drop", "agreement", "flips")]
     else:
-        baseline_counts = confusion(reference.truth, baseline.codes, len(reference.table.labels))
-        baseline_metric = _measured(quality.metric, baseline_counts, _ALL, None)
-        check, drop = _drop(quality, counts, baseline_counts)
+        there = meter.group(baseline.codes)
+        baseline_metric = _measured(meter, quality.metric, there, None)
+        check, drop = _drop(meter, here, there)
         different = np.flatnonzero(codes != baseline.codes)
         flips = len(different)
         agreement_value = Fraction(len(reference) - flips, len(reference))
         agreement = fraction_text(agreement_value, len(reference))
         checks += [check, _agreement(quality, agreement_value, agreement), _flips(quality, flips)]
         listed = tuple(_flip(row, codes, baseline.codes, reference) for row in different[:_LISTED_FLIPS].tolist())
-    for value in _subgroups(codes, reference, quality):
+    for value in _subgroups(meter, codes):
         metrics.append(value)
         checks.append(_metric_check(f"subgroup {value.group}", value))
     checks.append(_reproduction(codes, score, baseline, protocol))
     return QualityResult(tuple(checks), tuple(metrics), baseline_metric, drop, agreement, flips, listed)
 
 
-def _measured(metric: MetricName, counts: Counts, group: str, minimum: str | None) -> MetricValue:
-    documents = sum(map(sum, counts))
-    value = metric_value(metric, counts)
-    low, high = wilson_interval(correct(counts), documents) if metric == "accuracy" and documents else (None, None)
+def _measured(meter: _Meter, metric: MetricName, group: _Group, minimum: str | None) -> MetricValue:
+    documents = sum(map(sum, group.counts))
+    value, name = meter.value(metric, group), meter.protocol.metric_name(metric)
+    interval = None if metric == OWN else metric_interval(metric, group.counts)
     if isinstance(value, Undefined):
         return MetricValue(
-            metric=metric, group=group, documents=documents, fraction=None, value=None, minimum=minimum, met=None,
+            metric=name, group=group.name, documents=documents, fraction=None, value=None, minimum=minimum, met=None,
             reason=value.reason,
         )
     share_of = documents if metric == "accuracy" else None
     return MetricValue(
-        metric=metric,
-        group=group,
+        metric=name,
+        group=group.name,
         documents=documents,
         fraction=fraction_text(value, share_of) if is_exact(metric) else None,
         value=decimal_text(value),
         minimum=minimum,
         met=None if minimum is None else at_least(value, _exact(minimum)),
-        interval_low=low,
-        interval_high=high,
-        interval_method="Wilson, 95 %" if low is not None else None,
+        interval_low=interval.low if interval else None,
+        interval_high=interval.high if interval else None,
+        interval_method=interval.method if interval else None,
     )
-
-
-def _accuracy(counts: Counts) -> MetricValue:
-    """Shown beside another main metric, without a minimum."""
-    return _measured("accuracy", counts, _ALL, None)
 
 
 def _exact(text: str) -> Fraction:
@@ -121,9 +159,10 @@ def _metric_check(name: str, value: MetricValue) -> Check:
                  reason=f"{what}{where} {relation} {value.minimum}")
 
 
-def _drop(quality: Quality, counts: Counts, baseline: Counts) -> tuple[Check, str | None]:
+def _drop(meter: _Meter, now: _Group, baseline: _Group) -> tuple[Check, str | None]:
     """Baseline minus this; an improvement is a negative drop. Equal to the limit passes (QU-07)."""
-    here, there = metric_value(quality.metric, counts), metric_value(quality.metric, baseline)
+    quality = meter.protocol.quality
+    here, there = meter.value(quality.metric, now), meter.value(quality.metric, baseline)
     if isinstance(here, Undefined):
         return _no_drop(quality, here.reason), None
     if isinstance(there, Undefined):
@@ -132,7 +171,8 @@ def _drop(quality: Quality, counts: Counts, baseline: Counts) -> tuple[Check, st
     within = at_least(_exact(quality.max_drop), drop)
     shown = fraction_text(drop) if is_exact(quality.metric) else decimal_text(drop)
     relation = "within" if within else "above"
-    reason = f"{quality.metric} drops by {short(decimal_text(drop))} from the baseline, {relation} {quality.max_drop}"
+    name = meter.protocol.metric_name()
+    reason = f"{name} drops by {short(decimal_text(drop))} from the baseline, {relation} {quality.max_drop}"
     status: CheckStatus = "passed" if within else "failed"
     return Check(name="drop", status=status, found=shown, limit=quality.max_drop, reason=reason), shown
 
@@ -165,11 +205,11 @@ def _flip(row: int, codes: Codes, baseline: Codes, reference: Reference) -> Flip
     return Flip(document_id=reference.ids[row].as_py(), baseline_label=labels[baseline[row]], label=labels[codes[row]])
 
 
-def _subgroups(codes: Codes, reference: Reference, quality: Quality) -> Iterator[MetricValue]:
-    for group in quality.subgroup:
-        mask = reference.groups[group.column].mask(group.value)
-        counts = confusion(reference.truth[mask], codes[mask], len(reference.table.labels))
-        yield _measured(group.metric or quality.metric, counts, f"{group.column}={group.value}", group.minimum)
+def _subgroups(meter: _Meter, codes: Codes) -> Iterator[MetricValue]:
+    for planned in meter.protocol.quality.subgroup:
+        mask = meter.reference.groups[planned.column].mask(planned.value)
+        group = meter.group(codes, f"{planned.column}={planned.value}", mask)
+        yield _measured(meter, planned.metric or meter.protocol.quality.metric, group, planned.minimum)
 
 
 def _no_baseline(name: str) -> Check:

@@ -15,6 +15,7 @@ from runner.evidence.verdict import Check, Verdict
 from runner.judge.predictions import Examined, examine, no_predictions
 from runner.judge.quality import QualityResult, judge_quality
 from runner.judge.record import clock_warnings, record_checks
+from runner.protocol.procedure import Procedure, frozen_procedure
 from runner.protocol.reference import BaselineValues, Reference, load_baseline, load_reference
 from runner.protocol.schema import Lock, Protocol
 
@@ -28,6 +29,15 @@ class References:
         self._campaign = campaign
         self._lock = lock
         self._loaded: dict[str, tuple[Reference, BaselineValues | None]] = {}
+        self._procedure: Procedure | None = None
+
+    def procedure(self) -> Procedure | None:
+        """The evaluation procedure, if the protocol has one; refused if its source is not the frozen one."""
+        evaluation = self._lock.protocol.evaluation
+        if self._procedure is None and evaluation is not None:
+            frozen = self._lock.judgement.evaluation_files
+            self._procedure = frozen_procedure(frozen, evaluation, self._campaign.protocol_dir)
+        return self._procedure
 
     def get(self, corpus_id: str) -> tuple[Reference, BaselineValues | None]:
         """Refused: a corpus that is not frozen, a changed or missing file."""
@@ -61,7 +71,7 @@ def judge_with_answers(
     else:
         reference, baseline = references.get(attempt.corpus_id)
         examined = _examined(campaign, attempt, reference)
-        quality = _quality(examined, reference, baseline, lock.protocol)
+        quality = _quality(examined, reference, baseline, lock.protocol, references)
         right = None if examined.usable is None else examined.usable.codes == reference.truth
     checks += examined.checks
     checks += quality.checks if quality else _unjudged(lock.protocol)
@@ -75,7 +85,7 @@ def judge_file(path: Path, lock: Lock, name: str, corpus_id: str, references: Re
     examined = examine(path, reference)
     if examined.sha256 is None:
         raise InputRefused(examined.checks[0].reason, file=path)
-    quality = _quality(examined, reference, baseline, lock.protocol)
+    quality = _quality(examined, reference, baseline, lock.protocol, references)
     checks = [*examined.checks, *(quality.checks if quality else _unjudged(lock.protocol))]
     return _verdict(name, lock, examined, quality, checks, ())
 
@@ -92,11 +102,16 @@ def _examined(campaign: Campaign, attempt: Attempt, reference: Reference) -> Exa
 
 
 def _quality(
-    examined: Examined, reference: Reference, baseline: BaselineValues | None, protocol: Protocol
+    examined: Examined,
+    reference: Reference,
+    baseline: BaselineValues | None,
+    protocol: Protocol,
+    references: References,
 ) -> QualityResult | None:
-    if examined.usable is None:
+    usable = examined.usable
+    if usable is None:
         return None
-    return judge_quality(examined.usable.codes, examined.usable.score, reference, baseline, protocol)
+    return judge_quality(usable.codes, usable.score, reference, baseline, protocol, references.procedure())
 
 
 def _unjudged(protocol: Protocol) -> Iterator[Check]:

@@ -46,6 +46,8 @@ def evidence_files(campaign: Campaign, lock: Lock) -> tuple[tuple[Attached, ...]
     for folder in (campaign.attempts, campaign.manifests, campaign.verdicts, campaign.paired, campaign.records / "exclusions",
                    campaign.records / "chain", campaign.protocol_dir / "locks", campaign.baseline_dir):  # fmt: skip
         paths += folder.glob("*.json")
+    paths += [campaign.protocol_dir.parent / file.path for file in lock.judgement.evaluation_files
+              if file.path.startswith("protocol/")]  # fmt: skip
     found = {campaign.relative(path): path.read_bytes() for path in paths if path.is_file()}
     for name in _FOR_PEOPLE:
         path = campaign.note / Path(name).name

@@ -33,6 +33,7 @@ from runner.protocol.lockfile import (
     revision,
     write_lock,
 )
+from runner.protocol.procedure import procedure_changes
 from runner.protocol.read import read_plan, read_protocol
 from runner.protocol.schema import CorpusFiles, Lock, LockedCorpus, LockedVariant, Protocol
 from runner.protocol.variants import expand
@@ -119,6 +120,7 @@ def current_changes(campaign: Campaign, lock: Lock) -> tuple[Change, ...]:
     for corpus in judgement.corpora:
         if corpus.id in by_id:
             changes += _corpus_changes(campaign, corpus, by_id[corpus.id])
+    changes += procedure_changes(judgement.evaluation_files, lock.protocol.evaluation, campaign.protocol_dir)
     return tuple(changes)
 
 

@@ -18,7 +18,15 @@ from runner.protocol.lengths import effective_max_length
 from runner.protocol.modelfiles import ModelFolder, resolve_model
 from runner.protocol.modelformat import check_model_files
 from runner.protocol.predictions import read_predictions
-from runner.protocol.reference import checked_baseline, reference_of, write_reference
+from runner.protocol.procedure import Procedure, find_procedure, value_of
+from runner.protocol.reference import (
+    BaselineValues,
+    Reference,
+    answered,
+    checked_baseline,
+    reference_of,
+    write_reference,
+)
 from runner.protocol.schema import CorpusFiles, Judgement, LockedCorpus, LockedFile, Plan, Protocol
 
 
@@ -78,12 +86,13 @@ def collect(campaign: Campaign, protocol: Protocol, plan: Plan, references: Path
     corpora = {files.id: read_final(campaign, files) for files in protocol.corpus}
     table = _table(protocol, folder, corpora.values())
     max_length = effective_max_length(folder.path, protocol.model.max_length)
+    procedure = None if protocol.evaluation is None else find_procedure(protocol.evaluation, campaign.protocol_dir)
     locked, warnings = [], []
     for files in protocol.corpus:
         corpus = corpora[files.id]
         _check_tuning(campaign, files, corpus)
         _check_subgroups(campaign, protocol, files, corpus)
-        locked.append(_locked(campaign, protocol, files, corpus, table, references))
+        locked.append(_locked(campaign, protocol, files, corpus, table, references, procedure))
         warnings += [f"corpus {files.id}: {text}" for text in corpus.warnings]
         if files.seen_before:
             warnings.append(f"corpus {files.id} was seen before: the note will say so")
@@ -98,6 +107,7 @@ def collect(campaign: Campaign, protocol: Protocol, plan: Plan, references: Path
         max_length=max_length,
         deliverables=plan.deliverables,
         deadline=frozen_deadline(plan),
+        evaluation_files=() if procedure is None else procedure.files,
     )
     return Collected(judgement, corpora, tuple(warnings))
 
@@ -130,7 +140,8 @@ def _locked_file(campaign: Campaign, file: Path, *, named: Path | None = None) -
 
 
 def _locked(
-    campaign: Campaign, protocol: Protocol, files: CorpusFiles, corpus: Corpus, table: LabelTable, references: Path
+    campaign: Campaign, protocol: Protocol, files: CorpusFiles, corpus: Corpus, table: LabelTable, references: Path,
+    procedure: Procedure | None,
 ) -> LockedCorpus:
     final_reference = reference_path(campaign, corpus, files.id)
     reference = references / final_reference.name
@@ -143,14 +154,15 @@ def _locked(
         ids_sha256=records_sha256((document.id,) for document in corpus.documents),
         labels_sha256=records_sha256((document.id, document.label or "") for document in corpus.documents),
         tuning=locked_files(campaign, files.tuning) if files.tuning else (),
-        baseline=_baseline(campaign, protocol, files.id, reference, corpus, table),
+        baseline=_baseline(campaign, protocol, files.id, reference, table, procedure),
         reference=_locked_file(campaign, reference, named=final_reference),
         seen_before=files.seen_before,
     )
 
 
 def _baseline(
-    campaign: Campaign, protocol: Protocol, corpus_id: str, reference: Path, corpus: Corpus, table: LabelTable
+    campaign: Campaign, protocol: Protocol, corpus_id: str, path_of_reference: Path, table: LabelTable,
+    procedure: Procedure | None,
 ) -> LockedFile:
     path = baseline_path(campaign, protocol, corpus_id)
     if not path.is_file():
@@ -160,9 +172,27 @@ def _baseline(
             next_step="runner baseline (untimed), or name a prediction file as baseline.file in the protocol",
         )
     predictions = read_predictions(path)
-    checked_baseline(predictions, reference_of(reference, corpus_id, table, protocol.model))
+    reference = reference_of(path_of_reference, corpus_id, table, protocol.model)
+    baseline = checked_baseline(predictions, reference)
+    if procedure is not None:
+        _try_out(procedure, reference, baseline)
     rows = zip(predictions.ids.to_pylist(), predictions.labels.to_pylist(), strict=True)
     return _locked_file(campaign, path).model_copy(update={"records_sha256": records_sha256(rows)})
+
+
+def _try_out(procedure: Procedure, reference: Reference, baseline: BaselineValues) -> None:
+    """Before anything is measured: the procedure runs on the baseline, has a value, and has it twice."""
+    first, second = (value_of(procedure, answered(reference, baseline.codes)) for _ in range(2))
+    if first is None:
+        raise InputRefused(
+            f"the evaluation procedure '{procedure.name}' has no value for the baseline of '{reference.corpus_id}'",
+            file=procedure.file, next_step="correct it: without that value no drop could be judged",
+        )
+    if first != second:
+        raise InputRefused(
+            f"the evaluation procedure '{procedure.name}' gave two values for the same predictions",
+            file=procedure.file, value=f"{first} and {second}", next_step="take chance and the clock out of it",
+        )
 
 
 def _table(protocol: Protocol, folder: ModelFolder, corpora: Iterable[Corpus]) -> LabelTable:

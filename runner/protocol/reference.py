@@ -30,6 +30,7 @@ from runner.protocol.predictions import (
     read_predictions,
     score_faults,
 )
+from runner.protocol.procedure import Answered
 from runner.protocol.schema import Lock, LockedCorpus, LockedFile, Model
 
 Codes = npt.NDArray[np.int32]
@@ -137,6 +138,19 @@ def checked_baseline(predictions: Predictions, reference: Reference) -> Baseline
         )
     score = None if predictions.score is None else match.in_corpus_order(predictions.score)
     return BaselineValues(match.in_corpus_order(codes), score)
+
+
+def answered(reference: Reference, codes: Codes, mask: npt.NDArray[np.bool_] | None = None) -> Answered:
+    """What an evaluation procedure is given: texts in corpus order, of all documents or of those in `mask`."""
+    names = np.array(reference.table.labels, dtype=object)
+    truth = reference.truth if mask is None else reference.truth[mask]
+    predicted = codes if mask is None else codes[mask]
+
+    def ids() -> list[str]:
+        found: list[str] = (reference.ids if mask is None else reference.ids.filter(pa.array(mask))).to_pylist()
+        return found
+
+    return Answered(names[truth].tolist(), names[predicted].tolist(), reference.table.labels, ids)
 
 
 def check_file(campaign: Campaign, locked: LockedFile, what: str) -> Path:

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import PurePosixPath
+from typing import get_args
 
 from runner.errors import InputRefused
 from runner.evidence.attempt import Settings
-from runner.protocol.schema import MetricName, Plan, Protocol
+from runner.protocol.schema import OWN, MetricName, Plan, Protocol
 from runner.protocol.variants import expand
 
 Place = tuple[str | int, ...]
@@ -113,6 +114,7 @@ def _quality(protocol: Protocol) -> Iterator[Finding]:
         if (group.column, group.value, metric) in seen:
             yield Finding(("quality", "subgroup", index), f"the subgroup {group.column}={group.value} stands twice")
         seen.add((group.column, group.value, metric))
+    yield from _evaluation(protocol)
     bounded = protocol.reproduction.goal == "bounded"
     if bounded == (protocol.reproduction.max_score_difference is None):
         yield Finding(
@@ -121,7 +123,21 @@ def _quality(protocol: Protocol) -> Iterator[Finding]:
         )
 
 
+def _evaluation(protocol: Protocol) -> Iterator[Finding]:
+    wanted = OWN in (protocol.quality.metric, *(group.metric for group in protocol.quality.subgroup))
+    if wanted == (protocol.evaluation is None):
+        yield Finding(
+            ("quality", "metric") if wanted else ("evaluation",),
+            "the metric 'own' and the table [evaluation] belong together: give both or neither",
+            "docs/protocol.md, section 'A metric of your own', shows one",
+        )
+    elif protocol.evaluation is not None and protocol.evaluation.name in get_args(MetricName):
+        yield Finding(("evaluation", "name"), "this is the name of a built-in metric; give yours another one")
+
+
 def _range(text: str, place: Place, metric: MetricName | None) -> Iterator[Finding]:
+    if metric == OWN:
+        return  # only its procedure knows the range
     lowest = -1 if metric in ("mcc", "quadratic_kappa") else 0
     if not lowest <= Decimal(text) <= 1:
         yield Finding(place, f"{place[-1]} lies outside {lowest} to 1 (a share, not a percentage)")

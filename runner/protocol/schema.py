@@ -6,14 +6,17 @@ stand there. Thresholds and money are decimal strings: a TOML float is refused.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from runner.evidence.attempt import Settings
 from runner.evidence.model import Bytes, DecimalText, Record, SafeName, Scalar, Sha256, UtcText
 
-MetricName = Literal["accuracy", "balanced_accuracy", "macro_f1", "weighted_f1", "mcc", "quadratic_kappa"]
+BuiltInMetric = Literal["accuracy", "balanced_accuracy", "macro_f1", "weighted_f1", "mcc", "quadratic_kappa"]
+MetricName = Literal["accuracy", "balanced_accuracy", "macro_f1", "weighted_f1", "mcc", "quadratic_kappa", "own"]
+OWN: Final = "own"
+"""The metric of the protocol's own evaluation procedure."""
 
 
 class Question(Record):
@@ -93,12 +96,25 @@ class Subgroup(Record):
 class Quality(Record):
     """Minimum quality. Compared as exact fractions; equal passes."""
 
-    metric: MetricName = Field(description="main metric; averages run over the classes of the labels")
+    metric: MetricName = Field(
+        description="main metric; averages run over the classes of the labels; 'own': the one of [evaluation]"
+    )
     threshold: DecimalText = Field(description="least value on the whole final corpus")
     max_drop: DecimalText = Field(description="largest fall of the metric below the baseline")
     min_agreement: DecimalText = Field(description="least share of labels equal to the baseline's")
     max_flips: int | None = Field(default=None, ge=0, description="most labels that may differ from the baseline's")
     subgroup: tuple[Subgroup, ...] = Field(default=(), description="planned subgroups, each with its own minimum")
+
+
+class Evaluation(Record):
+    """An evaluation procedure of your own (M2), for the metric 'own'; its source is hashed at the freeze."""
+
+    name: str = Field(
+        pattern=r"^[a-z][a-z0-9_]{0,59}$", description="what verdicts and note call the metric, such as cost_saved"
+    )
+    function: str = Field(
+        description="folder/file.py:function below protocol/, package.module:function, or an entry point's name"
+    )
 
 
 class Reproduction(Record):
@@ -179,12 +195,24 @@ class Protocol(Record):
     model: Model = Field(description="what processes it")
     baseline: Baseline = Field(default=Baseline(), description="the reference predictions")
     quality: Quality = Field(description="the minimum quality")
+    evaluation: Evaluation | None = Field(default=None, description="a metric of your own")
     reproduction: Reproduction = Field(default=Reproduction(), description="what is to be reproduced")
     warm_up: WarmUp = Field(default=WarmUp(), description="before every measured pass, the same for all variants")
     measurement: Measurement = Field(default=Measurement(), description="passes, order, limits")
     rules: Rules = Field(default=Rules(), description="rules that are fixed before times are seen")
     series: tuple[Series, ...] = Field(default=(), description="variants that differ in one setting")
     variant: tuple[Variant, ...] = Field(default=(), description="variants of their own")
+
+    def metric_name(self, metric: MetricName | None = None) -> str:
+        """What verdicts call this metric (default: the main one)."""
+        wanted = metric or self.quality.metric
+        return self.evaluation.name if wanted == OWN and self.evaluation is not None else wanted
+
+    @model_serializer(mode="wrap")
+    def _without_absent(self, handler: SerializerFunctionWrapHandler) -> dict[str, object]:
+        """Locks that were made before there were evaluation procedures keep their fingerprint."""
+        content: dict[str, object] = handler(self)
+        return {key: value for key, value in content.items() if key != "evaluation" or value is not None}
 
 
 # ---- plan.toml -----------------------------------------------------------------------------------
@@ -285,6 +313,12 @@ class Judgement(Record):
     max_length: int
     deliverables: tuple[SafeName, ...]
     deadline: str = Field(description="as in the plan; a local time is followed by its zone in brackets")
+    evaluation_files: tuple[LockedFile, ...] = Field(default=(), description="source of the evaluation procedure")
+
+    @model_serializer(mode="wrap")
+    def _without_absent(self, handler: SerializerFunctionWrapHandler) -> dict[str, object]:
+        content: dict[str, object] = handler(self)
+        return {key: value for key, value in content.items() if key != "evaluation_files" or value}
 
 
 class Lock(Record):
