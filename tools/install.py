@@ -44,8 +44,12 @@ KEPT_PIP_SETTINGS = frozenset(
 
 
 def say(text: str) -> None:
-    sys.stdout.write(f"setup: {text}\n")
-    sys.stdout.flush()
+    """One line; a reader that went away (`make setup | head`) loses the text, not the installation."""
+    try:
+        sys.stdout.write(f"setup: {text}\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def pip_environment(environ: Mapping[str, str]) -> dict[str, str]:

@@ -7,7 +7,7 @@ holds their one-line helps, and a test compares it with the commands themselves.
 from __future__ import annotations
 
 import importlib
-import io
+import json
 import os
 import sys
 import tempfile
@@ -18,7 +18,7 @@ import click
 
 from runner import __version__
 from runner.cli.output import Session, write_line
-from runner.errors import InputRefused, RunnerError
+from runner.errors import InputRefused, RunnerError, show_value
 
 # name: (module below runner.cli, attribute, one-line help)
 COMMANDS: dict[str, tuple[str, str, str]] = {
@@ -50,6 +50,14 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "rehearse": ("doctor", "rehearse", "Longest texts, largest batch, disk, key, clock, end: a try, nothing counted."),
     "price": ("pricing", "price", "Committed cost of a package; which packages cover a window."),
 }
+# Modules that only a part of the installation brings (extras of pyproject.toml).
+PARTS = {
+    "measure": ("torch", "transformers", "safetensors", "huggingface_hub", "pynvml", "psutil"),
+    "report": (
+        "jinja2", "markdown_it", "mdit_py_plugins", "yaml", "babel", "matplotlib", "weasyprint", "pydyf", "fontTools",
+        "pikepdf", "pyhanko", "cryptography", "bagit",
+    ),
+}  # fmt: skip
 
 
 class LazyGroup(click.Group):
@@ -82,6 +90,8 @@ class LazyGroup(click.Group):
 @click.pass_context
 def cli(context: click.Context, campaign: Path) -> None:
     """Which GPU rental processes all documents, well enough and in time, for the smallest budget?"""
+    if not campaign.is_dir() and context.invoked_subcommand != "protocol":
+        raise click.BadParameter(f"there is no such folder: {show_value(campaign)}", context, param_hint="--campaign")
     context.obj = Session(root=campaign)
 
 
@@ -97,33 +107,55 @@ def run(arguments: list[str]) -> int:
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except click.ClickException as error:
-        _show_usage(error)
-        return 2
+        return _refuse_usage(error, arguments)
     except (click.Abort, KeyboardInterrupt):
         write_line("interrupted", error=True)
         return 3
     except RunnerError as error:
         write_line(f"error: {error}", error=True)
         return error.exit_code
-    except OSError as error:
-        # The machine said no (name too long, no permission, disk full): nobody's bug, and not accepted input.
-        refused = InputRefused(f"the system refused: {error.strerror or error}", file=error.filename)
-        write_line(f"error: {refused}", error=True)
-        return refused.exit_code
     except Exception as error:
-        if isinstance(error, ValueError) and "embedded null" in str(error):
-            refused = InputRefused("a path holds a NUL, which no file name can", next_step="write the path again")
-            write_line(f"error: {refused}", error=True)
-            return refused.exit_code
-        return _report_bug(error)
+        refused = _nobodys_bug(error)
+        return _report_bug(error) if refused is None else _refuse(refused, arguments)
     return result if isinstance(result, int) else 0
 
 
-def _show_usage(error: click.ClickException) -> None:
-    """What click would print, with the user's own words escaped."""
-    text = io.StringIO()
-    error.show(file=text)
-    write_line(text.getvalue().rstrip("\n"), error=True)
+def _nobodys_bug(error: Exception) -> InputRefused | None:
+    """What this machine or its installation cannot do, as a refusal; None for a bug of ours."""
+    if isinstance(error, OSError):  # name too long, no permission, disk full
+        return InputRefused(f"the system refused: {error.strerror or error}", file=error.filename)
+    if isinstance(error, ValueError) and "embedded null" in str(error):
+        return InputRefused("a path holds a NUL, which no file name can", next_step="write the path again")
+    if isinstance(error, ModuleNotFoundError) and error.name is not None:
+        module = error.name.split(".")[0]
+        part = next((part for part, modules in PARTS.items() if module in modules), None)
+        if part is not None:
+            return InputRefused(
+                f"this command needs the part `{part}`, which is not installed here ({module} is missing)",
+                next_step=f'make setup EXTRAS="{part}"',
+            )
+    return None
+
+
+def _refuse(refused: InputRefused, arguments: list[str]) -> int:
+    if "--json" in arguments:
+        write_line(json.dumps(refused.as_json(), ensure_ascii=False, sort_keys=True))
+    write_line(f"error: {refused}", error=True)
+    return refused.exit_code
+
+
+def _refuse_usage(error: click.ClickException, arguments: list[str]) -> int:
+    """A wrong call in the form of every other refusal; what it said alone is click's."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        error.show()
+        return 2
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    help_of = context.command_path if context is not None else "runner"
+    what = error.format_message().rstrip(".")
+    if isinstance(error, click.MissingParameter) and isinstance(error.param, click.Option) and error.param.help:
+        what += f": {error.param.help}"
+    refused = InputRefused(what, next_step=f"{help_of} --help")
+    return _refuse(refused, arguments)
 
 
 def _report_bug(error: Exception) -> int:

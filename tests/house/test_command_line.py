@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
+import tomllib
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import click
 import pytest
 
-from runner.cli.main import COMMANDS, LazyGroup, cli, run
+from runner.cli.main import COMMANDS, PARTS, LazyGroup, cli, run
+
+ROOT = Path(__file__).resolve().parents[2]
 
 HEAVY = (
     "torch", "transformers", "pandas", "pyarrow", "numpy", "pydantic", "weasyprint", "matplotlib", "jinja2", "sklearn",
@@ -103,3 +108,73 @@ def test_a_pipe_as_protocol_is_refused_and_not_waited_for(tmp_path: Path, capsys
     os.mkfifo(tmp_path / "protocol" / "quality-protocol.toml")
     assert run(["--campaign", str(tmp_path), "baseline"]) == 2
     assert "not a regular file" in capsys.readouterr().err
+
+
+def without(modules: tuple[str, ...], *arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """A call in an installation that lacks these modules."""
+    script = (
+        "import sys\n"
+        f"sys.modules.update(dict.fromkeys({modules!r}))\n"
+        f"from runner.cli.main import run\nsys.exit(run({list(arguments)!r}))"
+    )
+    return subprocess.run([sys.executable, "-c", script], cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_a_part_that_is_not_installed_is_named_and_is_no_bug(tmp_path: Path) -> None:
+    """Issue 2.2: a rental has no WeasyPrint, a laptop no torch; the refusal names the part and the command."""
+    report = without(PARTS["report"], "report", folder=tmp_path)
+    assert report.returncode == 2
+    assert "needs the part `report`" in report.stderr
+    assert 'next:  make setup EXTRAS="report"' in report.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_missing_module_of_the_measuring_part_is_no_bug(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(**_: object) -> None:
+        raise ModuleNotFoundError("No module named 'torch.cuda'", name="torch.cuda")
+
+    monkeypatch.setattr(cli, "main", broken)
+    assert run(["measure", "--json"]) == 2
+    shown = capsys.readouterr()
+    assert json.loads(shown.out)["next_step"] == 'make setup EXTRAS="measure"'
+    assert "(torch is missing)" in shown.err
+
+
+def test_the_parts_are_those_of_the_installation() -> None:
+    """Each module that only an extra brings is known as such, so that its absence is never called a bug."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    providers = packages_distributions()
+    for part, modules in PARTS.items():
+        asked = {re.split(r"[>=\[]", line)[0].lower().replace("_", "-") for line in extras[part]}
+        brought = {name.lower().replace("_", "-") for module in modules for name in providers.get(module, ())}
+        assert asked <= brought | {"nvidia-ml-py"}, part
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (["price"], "Missing option '--gpu': name in tariffs.csv"),
+        (["report", "--language", "xx"], "Invalid value for '--language': 'xx' is not one of 'en', 'de', 'tr', 'fr'"),
+        (["doctor", "--colour"], "No such option '--colour'"),
+        (["verify", "a", "b"], "Got unexpected extra argument (b)"),
+        (
+            ["--campaign", "/no/such/folder", "decide"],
+            "Invalid value for --campaign: there is no such folder: '/no/such/folder'",
+        ),
+    ],
+)
+def test_a_wrong_call_is_one_message_and_for_machines_one_object(
+    arguments: list[str], what: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Issue 2, bad input: exit 2, one message, the next command; with --json one object as well."""
+    assert run(arguments) == 2
+    shown = capsys.readouterr()
+    assert shown.err.startswith(f"error: {what}"), shown.err
+    assert shown.err.count("error") == 1
+    assert "\n  next:  " in shown.err
+    assert shown.out == ""
+    assert run([*arguments, "--json"]) == 2
+    shown = capsys.readouterr()
+    assert json.loads(shown.out)["error"].startswith(what.split(":")[0])
