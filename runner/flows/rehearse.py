@@ -24,6 +24,7 @@ from runner.evidence.campaign import Campaign
 from runner.evidence.signing import known_key
 from runner.measure.devices import Presence, look_for
 from runner.measure.environment import worker_environment
+from runner.measure.installed import refuse_without_packages
 from runner.measure.job import CorpusSource, Job
 from runner.measure.rows import verdict_on_end
 from runner.measure.run import frozen_protocol, model_source
@@ -77,6 +78,8 @@ def rehearse(
 ) -> Rehearsal:
     """Run all checks. Refuses (exit 2) what `measure` would refuse: no lock, changed files, bad names."""
     lock = load_lock(campaign)
+    if worker == WORKER and any(variant.settings.engine != "command" for variant in lock.variants):
+        refuse_without_packages()
     end = None if rental_end is None else parse_instant(rental_end, read_plan(campaign.plan).zone, name="--rental-end")
     checks = [_clock(lock), _disk(campaign), _key(campaign)]
     devices = max(variant.settings.devices or 1 for variant in lock.variants)

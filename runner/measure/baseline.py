@@ -16,6 +16,7 @@ from runner.evidence.canonical import content_sha256, load_json_file, pretty_jso
 from runner.evidence.files import campaign_lock, remove_empty, write_atomic
 from runner.measure.devices import OWN_MACHINE, look_for
 from runner.measure.environment import worker_environment
+from runner.measure.installed import refuse_without_packages
 from runner.measure.job import ZERO_TOKENS, Job, ModelSource
 from runner.measure.rows import WorkFiles, verdict_on_end
 from runner.measure.run import corpus_source
@@ -49,6 +50,8 @@ def make_baselines(campaign: Campaign, gpu: str = OWN_MACHINE) -> tuple[Baseline
             "the protocol brings its own baseline file, so none is made", file=campaign.protocol,
             value=protocol.baseline.file, next_step="runner freeze",
         )
+    if protocol.baseline.settings.engine != "command":
+        refuse_without_packages()
     folder = resolve_model(protocol.model, campaign.protocol_dir)
     check_model_files(folder.path)
     corpora = [(files, _read(campaign, files)) for files in protocol.corpus]

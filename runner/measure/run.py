@@ -23,6 +23,7 @@ from runner.evidence.store import AttemptStore
 from runner.measure.clocks import wall_clock_moved, wall_clock_note
 from runner.measure.devices import Presence, look_for
 from runner.measure.environment import make_manifest, worker_environment
+from runner.measure.installed import refuse_without_packages
 from runner.measure.job import CorpusSource, Job, ModelSource
 from runner.measure.nodes import Conductor, Nodes, conducting
 from runner.measure.rows import WorkFiles, final_row, lost_row
@@ -166,6 +167,8 @@ class Measurement:
         self._store = AttemptStore(campaign)
         self._warnings = list(recover(campaign))
         self._lock = load_lock(campaign)
+        if worker == WORKER and any(variant.settings.engine != "command" for variant in self._lock.variants):
+            refuse_without_packages()
         self._protocol = frozen_protocol(self._lock)
         self._variants = self._wanted_variants()
         self._model = model_source(self._lock, check_model(campaign, self._lock))
