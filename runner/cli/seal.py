@@ -8,6 +8,7 @@ import click
 
 from runner.cli.output import Output, Session, runner_command
 from runner.evidence.campaign import Campaign
+from runner.flows.collector import collector_paused
 
 LANGUAGES = ("en", "de", "tr", "fr")
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -21,9 +22,10 @@ def report(session: Session, language: str) -> Output:
     The key: SIGNING_KEY (an SSH key), and PDF_SIGNING_P12 with PDF_SIGNING_PASSPHRASE_FILE for the PDF;
     without them local test keys in protocol/keys/, which show consistency only.
     """
-    from runner.flows.report import make_report
+    with collector_paused():
+        from runner.flows.report import make_report
 
-    made = make_report(Campaign(session.root), language)
+        made = make_report(Campaign(session.root), language)
     choice = made.decision.chosen or "undecided"
     lines = [
         f"note {made.note_id}: {choice}",
@@ -64,11 +66,13 @@ def verify(
 
     Exit 0 when everything fits, 3 when anything does not, with the name of the file.
     """
-    from runner.flows.verify import verify as check
     from runner.protocol.procedure import foreign_code_allowed
 
     foreign_code_allowed.set(run_evaluation)
-    found = check(path or session.root, signers, certificate, line_ends=line_ends, rebuild=rebuild)
+    with collector_paused():
+        from runner.flows.verify import verify as check
+
+        found = check(path or session.root, signers, certificate, line_ends=line_ends, rebuild=rebuild)
     return Output(found.lines(), found.as_json(), 0 if found.accepted else 3)
 
 

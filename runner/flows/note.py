@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from runner.decide.model import Balance, Decision
 from runner.evidence.campaign import Campaign
+from runner.flows.collector import collector_paused
 from runner.flows.report import make_report
 from runner.flows.verification import Verification
 from runner.flows.verify import verify
@@ -73,6 +74,7 @@ def _freeze(campaign: Campaign, say: Say) -> None:
     say(f"plan: {len(rows)} attempts planned ({campaign.relative(path)})")
 
 
+@collector_paused()
 def _report(campaign: Campaign, language: str, say: Say) -> Verification:
     """Write and sign the note, unless the one that is there still follows from its evidence."""
     if _language(campaign) == language:

@@ -125,7 +125,10 @@ def _load(path: Path) -> Any:
 
 @functools.cache
 def _coverage(path: Path) -> frozenset[int]:
-    return frozenset(_load(path).getBestCmap())
+    font = _load(path)
+    # Names of glyphs are not needed, and to work them out takes longer than all the rest.
+    font.setGlyphOrder([f"glyph{number}" for number in range(font["maxp"].numGlyphs)])
+    return frozenset(font.getBestCmap())
 
 
 def cut_web_fonts(templates: Path) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 from runner.errors import RunnerError
 from runner.note.attachments import Attached
+from runner.note.layout import layout_library
 from runner.note.quarto.document import CONTENTS_ANCHOR
 
 _MIME = {".ttf": "font/ttf", ".svg": "image/svg+xml"}
@@ -25,27 +26,38 @@ class PageRefused(RunnerError):
 
 
 def render_pdf(
-    html: str, stylesheet: str, files: Mapping[str, bytes], attachments: Sequence[Attached], *,
-    dated: datetime, identifier: bytes, tighter: Sequence[str] = (),
+    html: str,
+    stylesheet: str,
+    files: Mapping[str, bytes],
+    attachments: Sequence[Attached],
+    *,
+    dated: datetime,
+    identifier: bytes,
+    tighter: Sequence[str] = (),
 ) -> bytes:
     """PDF bytes. `files` maps `note:` addresses to their content; `dated` stamps document and attachments.
 
     `tighter` are the same page set tighter and tighter: taken in turn while what stands before the
     contents needs more than the first page.
     """
-    weasyprint: Any = import_module("weasyprint")
+    weasyprint = layout_library()
     refused: list[str] = []
     fetch = _fetcher(files, refused)
     attached = [
         weasyprint.Attachment(
-            string=file.data, name=file.name, description=file.path, created=dated, modified=dated,
+            string=file.data,
+            url_fetcher=fetch,
+            name=file.name,
+            description=file.path,
+            created=dated,
+            modified=dated,
             relationship="Source" if file.path.startswith("note/") else "Data",
         )
         for file in attachments
     ]
     options: dict[str, Any] = dict(
         weasyprint.DEFAULT_OPTIONS, pdf_variant="pdf/a-3a", pdf_identifier=identifier, pdf_tags=True,
-        attachments=attached, custom_metadata=False,
+        attachments=attached, custom_metadata=False, uncompressed_pdf=True,
     )  # fmt: skip
     with _WarningsKept() as log, warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)  # WeasyPrint leaves its colour profile open
@@ -74,6 +86,11 @@ def _fetcher(files: Mapping[str, bytes], refused: list[str]) -> Any:
 
     class MemoryOnly(urls.URLFetcher):  # type: ignore[misc]
         """Answers from memory and refuses the rest, network included."""
+
+        _fail_on_errors = False
+
+        def __init__(self) -> None:
+            """Not the parent's: it loads certificates for connections that are never made."""
 
         def fetch(self, url: str, headers: Mapping[str, str] | None = None) -> Any:
             data = files.get(url)

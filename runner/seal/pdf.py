@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from runner.errors import InputRefused
+from runner.seal.offline import without_network_client
 from runner.seal.pdfkey import LOCAL_SUBJECT, PdfKey
 
 FIELD_NAME = "Signature"
@@ -42,7 +43,8 @@ def sign_pdf(unsigned: bytes, key: PdfKey, *, reason: str) -> bytes:
     The certificates of the key's chain come along only when the whole chain is there: of a part of it
     nobody could tell whether it was changed.
     """
-    from pyhanko.sign.signers import SimpleSigner
+    with without_network_client():
+        from pyhanko.sign.signers import SimpleSigner
 
     signer = SimpleSigner.load_pkcs12_data(key.path.read_bytes(), other_certs=[], passphrase=key.passphrase)
     signed = _sign(unsigned, signer, reason)
@@ -59,9 +61,10 @@ def sign_pdf(unsigned: bytes, key: PdfKey, *, reason: str) -> bytes:
 
 
 def _sign(unsigned: bytes, signer: Any, reason: str) -> bytes:
-    from pyhanko.pdf_utils.incremental_writer import IncrementalPdfFileWriter
-    from pyhanko.pdf_utils.misc import PdfError
-    from pyhanko.sign import fields, signers
+    with without_network_client():
+        from pyhanko.pdf_utils.incremental_writer import IncrementalPdfFileWriter
+        from pyhanko.pdf_utils.misc import PdfError
+        from pyhanko.sign import fields, signers
 
     metadata = signers.PdfSignatureMetadata(
         field_name=FIELD_NAME, md_algorithm="sha256", subfilter=fields.SigSeedSubFilter.PADES, reason=reason
@@ -96,10 +99,11 @@ def check_pdf(data: bytes) -> PdfCheck:
 
 def _check_signature(data: bytes) -> tuple[PdfCheck, list[int], bytes]:
     """pyHanko's findings, the byte range and the raw CMS bytes."""
-    from pyhanko.pdf_utils.reader import PdfFileReader
-    from pyhanko.sign.validation import validate_pdf_signature
-    from pyhanko.sign.validation.status import SignatureCoverageLevel
-    from pyhanko_certvalidator import ValidationContext
+    with without_network_client():
+        from pyhanko.pdf_utils.reader import PdfFileReader
+        from pyhanko.sign.validation import validate_pdf_signature
+        from pyhanko.sign.validation.status import SignatureCoverageLevel
+        from pyhanko_certvalidator import ValidationContext
 
     reader = PdfFileReader(io.BytesIO(data))
     signatures = reader.embedded_signatures

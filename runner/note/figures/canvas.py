@@ -11,6 +11,7 @@ from matplotlib.figure import Figure as Canvas
 
 WIDTH_INCHES = 6.7
 _MOST_INCHES = 8.4
+_SVG_DPI = 72  # what matplotlib sets for this format
 
 
 @dataclass(frozen=True)
@@ -60,8 +61,14 @@ def finish(drawing: Drawing, folder: Path | None) -> Figure:
 
 
 def _save(drawing: Drawing, path: Path) -> None:
+    canvas = drawing.canvas
     with mpl.rc_context({"svg.hashsalt": drawing.id}):
-        drawing.canvas.savefig(
+        layout = canvas.get_layout_engine()
+        if layout is not None and canvas.axes:  # saving would draw everything once more, to arrange it
+            canvas.dpi = _SVG_DPI
+            layout.execute(canvas)
+            canvas.set_layout_engine("none")
+        canvas.savefig(
             path,
             format="svg",
             metadata={
