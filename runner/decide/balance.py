@@ -15,6 +15,7 @@ from runner.decide.model import Balance, BalanceRow, Constraint, ConstraintName,
 from runner.decide.outlook import outlook
 from runner.decide.questions import open_questions
 from runner.decide.sentences import say
+from runner.decide.series import series_warnings
 from runner.decide.stacks import stack_differences
 from runner.decide.summaries import decimal_text, summarise
 from runner.errors import InputRefused
@@ -92,6 +93,7 @@ def build_balance(
             *unfinished,
             *rotation_warnings(judged, lock.variants),
             *passes_warnings(judged),
+            *series_warnings(judged, protocol.series),
             *_past_calendar(rows, lock),
             *expense_warnings(plan, [variant.id for variant in lock.variants]),
         ),

@@ -107,6 +107,10 @@ SENTENCES: dict[str, str] = {
         "a pass over {corpus} on {gpu} (seed {seed_count}) was run in another order than the rotation: {found}"
     ),
     "passes.uneven": "unequal numbers of counted attempts over {corpus} on {gpu}: {found}",
+    "series.moved": (
+        "Series {series} on {gpu} declares {variable}, but {setting} moved too: {found}. What it shows is not about "
+        "{variable} alone."
+    ),
     "search.gpu": (
         "Measuring on {gpu} ({names}) commits {cost_money} if it is rented once for all of them; this is spent "
         "whatever is chosen, and ranks nothing."
@@ -278,7 +282,7 @@ SENTENCES: dict[str, str] = {
     # everybody else
     "lost.own-machine": "own machine: never ranked against rentals",
     "lost.cost": "costs {cost_money}, {more_money} more",
-    "lost.failures": "equal cost, {failures_count} failures against {fewer_count}",
+    "lost.failures": "equal cost; failures: {failures_count} against {fewer_count}",
     "lost.slower": "slower than {name}",
     "lost.questions": "equal cost, more open questions than {name}",
     "uncertain.passes": (

@@ -12,8 +12,9 @@ from runner.note.parts.measured import durations, memory, waste
 from runner.note.parts.options import options
 from runner.note.parts.page_one import page_one
 from runner.note.parts.quality import quality
-from runner.note.parts.records import attempts, failures, stacks
+from runner.note.parts.records import attempts, failures
 from runner.note.parts.rental import rental
+from runner.note.parts.stacks import stacks
 from runner.note.words import Speaker
 
 

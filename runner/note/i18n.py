@@ -19,6 +19,11 @@ _PLACE = re.compile(r"%\((\w+)\)s")
 _LANGUAGE = re.compile(r"[a-z]{2,3}(_[A-Z]{2})?")
 
 
+def N_(message: str) -> str:
+    """Marks a literal for the catalogues where it is translated later."""
+    return message
+
+
 def fill(message: str, values: dict[str, str]) -> str:
     """Put the values into their places; a place without a value is a bug and raises KeyError."""
     return _PLACE.sub(lambda place: values[place.group(1)], message).replace("%%", "%")

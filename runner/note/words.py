@@ -12,8 +12,10 @@ from runner.decide.sentences import SENTENCES, shown_seconds
 from runner.evidence.attempt import Settings, Status
 from runner.evidence.model import Record
 from runner.note.format import Formatter, exact_fraction
-from runner.note.i18n import Catalogue
+from runner.note.i18n import N_, Catalogue
 from runner.note.markdown import shortened
+from runner.note.recorded import STATUS_NAMES, translated
+from runner.note.recorded import kind as error_kind
 from runner.units import round_half_up
 
 NOTHING = "–"
@@ -64,8 +66,35 @@ class Speaker:
                 return self._offer(value)
             case _ if value in self.known:
                 return self.sentence(self.known[value])
+            case "why" | "text":
+                return self.recorded(value)
+            case "done" | "found" if value in NAMELESS:
+                return self.say(NAMELESS[value])
             case _:
                 return self.long_text(value)
+
+    def recorded(self, text: str) -> str:
+        """A sentence of the records in this language; other people's text as it is, between quotation marks."""
+        if text == "-":
+            return NOTHING
+        return translated(text, self.say, self._recorded_value, self.quoted)
+
+    def _recorded_value(self, name: str, value: str) -> str:
+        match name.rpartition("_")[2]:
+            case "count":
+                return self.fmt.integer(value)
+            case "value" | "minimum":
+                return self.fmt.plain(value)
+            case _:
+                return value
+
+    def quoted(self, text: str) -> str:
+        """Text that is not ours: shortened by rule, between the quotation marks of the language."""
+        return self.catalogue.gettext("“%(text)s”", text=self.long_text(text))
+
+    def error(self, kind: str, message: str) -> str:
+        """`crash: the worker ended by SIGSEGV`; the name of an exception stays as it is."""
+        return f"{error_kind(kind, self.say)}: {self.recorded(message)}"
 
     def _offer(self, text: str) -> str:
         """`7 days` or `hourly`, as the decision names an offer."""
@@ -84,7 +113,7 @@ class Speaker:
         return shortened(text, most, whole)
 
     def status(self, status: Status) -> str:
-        return self.say(STATUS_WORDS[status])
+        return self.say(STATUS_NAMES[status.value])
 
     def settings(self, settings: Settings) -> str:
         """What differs from plain settings, in words: `batch size 4, bf16, sorted by length`."""
@@ -93,8 +122,9 @@ class Speaker:
         parts += [str(value) for value in (settings.precision,) if value]
         plain = {"quantization": "none", "compile": "none", "grouping": "none", "padding_side": "right"}
         found = settings.as_json()
-        parts += [f"{name} {found[name]}" for name, usual in plain.items() if found[name] not in (usual, None)]
-        parts += [f"{name} {found[name]}" for name in ("attention", "padding") if found[name] is not None]
+        shown = [name for name, usual in plain.items() if found[name] not in (usual, None)]
+        shown += [name for name in ("attention", "padding") if found[name] is not None]
+        parts += [f"{self.say(SETTING_NAMES[name])} {found[name]}" for name in shown]
         if settings.max_length is not None:
             parts.append(t.gettext("at most %(count)s tokens", count=self.fmt.integer(settings.max_length)))
         if settings.devices not in (None, 0, 1):
@@ -114,23 +144,6 @@ def reasons_in(records: Iterable[Record]) -> Iterator[Reason]:
             yield from reasons_in(item for item in inside if isinstance(item, Record))
 
 
-def N_(message: str) -> str:
-    """Marks a literal for the catalogues where it is translated later."""
-    return message
-
-
-STATUS_WORDS = {
-    Status.STARTED: N_("started, end unknown"),
-    Status.COMPLETED: N_("completed"),
-    Status.FAILED: N_("failed"),
-    Status.OUT_OF_MEMORY: N_("out of memory"),
-    Status.KILLED: N_("killed"),
-    Status.TIMED_OUT: N_("timed out"),
-    Status.INTERRUPTED: N_("interrupted"),
-    Status.LOST: N_("lost"),
-    Status.UNAVAILABLE: N_("device unavailable"),
-    Status.UNSUPPORTED: N_("unsupported"),
-}
 CONSTRAINT_WORDS = {
     "quality": N_("Quality"),
     "completeness": N_("Complete"),
@@ -142,6 +155,15 @@ CONSTRAINT_WORDS = {
     "price": N_("Price"),
     "availability": N_("Lots"),
 }
+SETTING_NAMES = {
+    "quantization": N_("quantisation"),
+    "compile": N_("compilation"),
+    "grouping": N_("grouping"),
+    "padding_side": N_("padding side"),
+    "attention": N_("attention"),
+    "padding": N_("padding"),
+}
+NAMELESS = {"unknown": N_("unknown"), "no device": N_("no device")}
 CONSTRAINT_NAMES = {
     "quality": N_("quality"),
     "completeness": N_("completeness"),

@@ -34,8 +34,8 @@ _DRAWINGS: tuple[Callable[[Pen], Drawing | None], ...] = (
 def make_figures(evidence: Evidence, fmt: Formatter, catalogue: Catalogue, folder: Path | None) -> tuple[Figure, ...]:
     """Draw every figure that has something to show as SVG into `folder`. Same evidence and language, same bytes.
 
-    Durations and quality are drawn without data too: they say so. Without a folder only the words are
-    made, which is much faster: the note's text needs no more.
+    Durations and quality of what was measured are drawn without data too: they say so. Without a folder
+    only the words are made, which is much faster: the note's text needs no more.
     """
     pen = Pen(evidence, fmt, catalogue)
     with style(pen.fonts):

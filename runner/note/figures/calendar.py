@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from datetime import datetime, timedelta
 from decimal import Decimal
 from zoneinfo import ZoneInfo
@@ -16,8 +17,11 @@ from runner.pricing.core import PACKAGE_DAYS, covers, package_seconds
 from runner.pricing.window import TaskTime, Window, access_window
 from runner.units import exact_seconds, utc_text
 
-_ROW_INCHES = 0.235
+_ROW_INCHES = 0.25
 _MOST_TICKS = 8
+_LINE_LETTERS = 36
+_LABEL_POINTS = 6.8  # two lines fit into a row
+_LETTER_SHARE = 0.011  # of the axis, for one letter of a duration
 _SECONDS_PER_DAY = 86400
 
 
@@ -32,12 +36,15 @@ def calendar(pen: Pen) -> Drawing:
     axes = canvas.subplots()
     end = _right_end(window)
     for place, task in enumerate(window.tasks):
-        _task(axes, pen, place, task)
+        _task(axes, pen, place, task, window, end)
     for number, days in enumerate(PACKAGE_DAYS):
         _package(axes, pen, window, len(window.tasks) + 1 + number, days, end)
     _marks(axes, pen, window, rows)
     packages = [t.gettext("Package, %(days)s days", days=str(days)) for days in PACKAGE_DAYS]
-    axes.set_yticks(range(rows), labels=[*(pen.name(task.title, 36) for task in window.tasks), "", *packages])
+    axes.set_yticks(range(rows), labels=[*(_wrapped(pen, task.title) for task in window.tasks), "", *packages])
+    for label in axes.get_yticklabels():
+        label.set_linespacing(0.95)
+        label.set_fontsize(_LABEL_POINTS)
     axes.set_ylim(rows - 0.4, -0.6)
     axes.spines["left"].set_visible(False)
     start = _number(window.starts_at)
@@ -84,7 +91,13 @@ def _right_end(window: Window) -> float:
     return start + (max(shown) - start) * 1.04
 
 
-def _task(axes: Axes, pen: Pen, place: int, task: TaskTime) -> None:
+def _wrapped(pen: Pen, title: str) -> str:
+    """A task's whole title on at most two lines; only a longer one is shortened."""
+    lines = textwrap.wrap(pen.name(title, 2 * _LINE_LETTERS), _LINE_LETTERS) or [""]
+    return "\n".join(lines if len(lines) <= 2 else [lines[0], pen.name(" ".join(lines[1:]), _LINE_LETTERS)])
+
+
+def _task(axes: Axes, pen: Pen, place: int, task: TaskTime, window: Window, right: float) -> None:
     start, end = _number(task.start), _number(task.end)
     waiting = task.kind == "wait"
     colour = WHITE if waiting else SKY if task.after_rental else BLUE if task.source == "measured" else "#5f93c7"
@@ -103,11 +116,16 @@ def _task(axes: Axes, pen: Pen, place: int, task: TaskTime) -> None:
     text = pen.fmt.duration(task.seconds)
     if task.source == "measured":
         text = pen.t.gettext("%(time)s, measured", time=text)
+    first = _number(window.starts_at)
+    needs = len(text) * _LETTER_SHARE * (right - first)
+    deadline = None if window.deadline is None else _number(window.deadline)
+    hit = deadline is not None and start <= deadline <= end + needs and start - needs > first
     axes.annotate(
         text,
-        (end, place),
-        xytext=(6, 0),
+        (start if hit else end, place),
+        xytext=(-4 if hit else 6, 0),
         textcoords="offset points",
+        ha="right" if hit else "left",
         va="center",
         fontsize=6.5,
         color=QUIET,
@@ -210,7 +228,7 @@ def _description(pen: Pen, window: Window) -> str:
     tasks = "; ".join(
         t.gettext(
             "%(title)s from %(start)s for %(time)s",
-            title=pen.name(task.title),
+            title=pen.name(task.title, 200),
             start=fmt.calendar_time(utc_text(task.start), zone),
             time=fmt.duration(task.seconds),
         )
@@ -229,8 +247,19 @@ def _description(pen: Pen, window: Window) -> str:
 
 
 def _caption(pen: Pen, row: BalanceRow | None) -> str:
-    text = pen.t.gettext(
+    t = pen.t
+    text = t.gettext(
         "Bars are tasks (hatched: the rental is kept while nothing runs; light: after the rental; diamond: delivery). "
         "A package counts from the first start; fitting a package does not prove finishing in time."
     )
-    return text if row is None else f"{pen.row_name(row)}. {text}"
+    if row is None:
+        return t.gettext("The calendar as planned.") + " " + text
+    if row is pen.evidence.chosen_row:
+        first = t.gettext("The calendar of the chosen configuration, %(name)s.", name=pen.row_name(row))
+    elif len({other.window.window_seconds for other in pen.evidence.measured_rows if other.window is not None}) == 1:
+        first = t.gettext(
+            "The calendar of %(name)s; every measured configuration has a window as long.", name=pen.row_name(row)
+        )
+    else:
+        first = t.gettext("The calendar of %(name)s, which has the longest window.", name=pen.row_name(row))
+    return f"{first} {text}"

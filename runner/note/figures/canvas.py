@@ -71,6 +71,7 @@ def _save(drawing: Drawing, path: Path) -> None:
         canvas.savefig(
             path,
             format="svg",
+            transparent=True,  # the page shows through: its own colour, and the mark of an example note
             metadata={
                 "Date": None,
                 "Creator": None,

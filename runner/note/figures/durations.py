@@ -15,9 +15,11 @@ _ROW_INCHES = 0.46
 _SPREAD = 0.56  # share of a row over which its passes are laid out
 
 
-def durations(pen: Pen) -> Drawing:
+def durations(pen: Pen) -> Drawing | None:
     """One panel per corpus, one row per configuration, one dot per pass in the order of the passes."""
     rows = pen.evidence.measured_rows
+    if not rows:
+        return None
     corpora = list(dict.fromkeys(summary.corpus_id for row in rows for summary in row.summaries))
     title = pen.t.gettext("Duration of every pass")
     if not any(summary.accepted or summary.failures for row in rows for summary in row.summaries):

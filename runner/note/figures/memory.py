@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from matplotlib.axes import Axes
@@ -49,27 +50,45 @@ def memory(pen: Pen) -> Drawing | None:
         courses = courses[:_MOST_PANELS]
     if not courses:
         return None
-    canvas = blank(0.7 + _PANEL_INCHES * ((len(courses) + 1) // 2))
-    columns = 2 if len(courses) > 1 else 1
-    panels = canvas.subplots(-(-len(courses) // columns), columns, squeeze=False)
+    columns = _columns(len(courses))
+    lines = -(-len(courses) // columns)
+    canvas = blank(0.75 + _PANEL_INCHES * lines)
+    panels = canvas.subplots(lines, columns, squeeze=False, sharey=True)
     unit, name = (_GIB, "GiB") if max(course.largest for course in courses) >= _GIB else (_MIB, "MiB")
     top = max(course.largest for course in courses) / unit
-    for number, (axes, course) in enumerate(zip(panels.flat, courses, strict=False)):
-        _panel(axes, pen, course, unit, name, top)
-        if number < len(courses) - columns:
-            axes.set_xlabel("")
+    for axes, course in zip(panels.flat, courses, strict=False):
+        _panel(axes, pen, course, unit, top)
     for axes in list(panels.flat)[len(courses) :]:
         axes.set_visible(False)
+    canvas.supxlabel(t.gettext("Seconds since the pass began"), fontsize=8, color=QUIET)
+    canvas.supylabel(name, fontsize=8, color=QUIET)
     handles = {name: line for axes in panels.flat for line, name in zip(*axes.get_legend_handles_labels(), strict=True)}
     canvas.legend(list(handles.values()), list(handles), loc="outside upper right", ncols=3, handlelength=2.2)
     parts = " ".join(_sentence(pen, course) for course in courses)
-    caption = t.gettext(
-        "One pass per configuration, the one that needed most. Each counter has its own peak, at its own time: tensors "
-        "(allocated) are part of what the allocator holds (reserved), so the two are never added."
-    )
+    caption = _caption(pen, courses)
     if left_out > 0:
         caption += " " + t.gettext("%(count)s more configurations are in the records.", count=str(left_out))
     return Drawing("fig-memory", canvas, title, t.gettext("Line plots of memory over time.") + " " + parts, caption)
+
+
+def _columns(count: int) -> int:
+    """Panels side by side, so that no place stays empty if that can be had."""
+    return {1: 1, 2: 2, 4: 2}.get(count, 3)
+
+
+def _caption(pen: Pen, courses: Sequence[Course]) -> str:
+    """What to read from it; the allocator is explained only where it was measured."""
+    t = pen.t
+    kinds = {name.partition(":")[0] for course in courses for name in course.counters}
+    text = t.gettext("One pass per configuration, the one that needed most; the top of each curve is its need.")
+    if kinds & {"allocated", "reserved"}:
+        text += " " + t.gettext(
+            "Each counter has its own peak, at its own time: tensors (allocated) are part of what the allocator holds "
+            "(reserved), so the two are never added."
+        )
+    if "resident" in kinds:
+        text += " " + t.gettext("Resident memory is what the process holds in the machine's main memory.")
+    return text
 
 
 def _course(pen: Pen, row: BalanceRow) -> Course | None:
@@ -116,7 +135,7 @@ def _capacities(attempt: Attempt) -> dict[str, int]:
     return found
 
 
-def _panel(axes: Axes, pen: Pen, course: Course, unit: int, unit_name: str, top: float) -> None:
+def _panel(axes: Axes, pen: Pen, course: Course, unit: int, top: float) -> None:
     for name, values in course.counters.items():
         kind, _, device = name.partition(":")
         label = _label(pen, kind) + (f" {device}" if device not in ("", "0") else "")
@@ -135,16 +154,18 @@ def _panel(axes: Axes, pen: Pen, course: Course, unit: int, unit_name: str, top:
         if course.largest >= _NEAR * capacity:
             axes.axhline(capacity / unit, color=INK, linewidth=0.9, linestyle=(0, (4, 3)))
             top = max(top, capacity / unit)
-        axes.annotate(text, (1, 1), xycoords="axes fraction", ha="right", va="bottom", fontsize=6.5, color=QUIET)
+        axes.annotate(
+            text, (0, 1), xycoords="axes fraction", xytext=(0, 2), textcoords="offset points", ha="left", va="bottom",
+            fontsize=6.5, color=QUIET,
+        )  # fmt: skip
     axes.set_ylim(0, top * 1.12)
     axes.set_xlim(0, max(course.seconds[-1], 1e-6))
-    axes.set_title(pen.row_name(course.row))
-    value_axis(axes, pen, pen.t.gettext("Seconds since the pass began"), most_ticks=5)
+    axes.set_title(pen.row_name(course.row), pad=12 if capacity is not None else 4)
+    value_axis(axes, pen, "", most_ticks=5)
     axes.grid(visible=False, axis="x")
     axes.grid(visible=True, axis="y", color=FAINT)
     axes.yaxis.set_major_locator(MaxNLocator(4))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: pen.number(value)))
-    axes.set_ylabel(unit_name)
     axes.tick_params(axis="y", labelsize=7.5, labelcolor=QUIET)
 
 

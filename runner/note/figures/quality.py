@@ -11,6 +11,7 @@ from runner.decide.model import BalanceRow
 from runner.evidence.verdict import MetricValue
 from runner.note.figures.canvas import Drawing, blank, without_data
 from runner.note.figures.style import BLUE, INK, RED, WHITE, Pen, name_axis, value_axis
+from runner.note.recorded import translated
 
 _ROW_INCHES = 0.27
 _LEAST_ROW_INCHES = 0.16
@@ -18,9 +19,11 @@ _MOST_INCHES = 4.3
 _LABEL_ROOM = 0.2  # of the axis, right of 1, for the values
 
 
-def quality(pen: Pen) -> Drawing:
+def quality(pen: Pen) -> Drawing | None:
     """One panel per group; one row per configuration; the dashed line is the minimum."""
     t = pen.t
+    if not pen.evidence.measured_rows:
+        return None
     title = t.gettext("Quality against the minimum")
     values = [(row, _worst(pen, row)) for row in pen.evidence.measured_rows]
     values = [(row, metrics) for row, metrics in values if metrics]
@@ -61,7 +64,7 @@ def _worst(pen: Pen, row: BalanceRow) -> dict[str, MetricValue]:
             continue
         for metric in verdict.metrics:
             if metric.value is not None and metric.documents:
-                group = metric.group if metric.group != "all" else pen.t.gettext("all documents")
+                group = metric.group.replace("=", " = ", 1) if metric.group != "all" else pen.t.gettext("all documents")
                 name = f"{attempt.corpus_id}: {group}" if several else group
                 (accepted if verdict.accepted else judged).setdefault(name, []).append(metric)
     chosen = accepted or judged
@@ -148,4 +151,5 @@ def _caption(pen: Pen, values: Sequence[tuple[BalanceRow, dict[str, MetricValue]
         "Each dot is the lowest judged value of a configuration. Only the dot is compared with the dashed minimum; the "
         "line shows how uncertain the value is on so many documents."
     )
-    return f"{text} ({', '.join(methods)})" if methods else text
+    names = [translated(method, pen.t.gettext, lambda _, value: value, str) for method in methods]
+    return f"{text} ({', '.join(names)})" if names else text

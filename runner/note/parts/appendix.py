@@ -8,7 +8,8 @@ from runner.evidence.canonical import sha256_file
 from runner.evidence.checks import check_commands, note_id
 from runner.evidence.signing import SigningKey
 from runner.note.evidence import Evidence
-from runner.note.words import N_, Speaker
+from runner.note.i18n import N_
+from runner.note.words import Speaker
 
 CHECK_WORDS = (
     N_("every file is the one that was signed"),

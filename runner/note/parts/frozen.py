@@ -14,7 +14,7 @@ def frozen(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
     quality, measurement = protocol.quality, protocol.measurement
     rows = [
         (t.gettext("Scenario"), t.gettext("offline: the corpus is processed as a whole")),
-        (t.gettext("Metric"), quality.metric),
+        (t.gettext("Metric"), protocol.metric_name()),
         (t.gettext("Least value"), fmt.plain(quality.threshold)),
         (t.gettext("Largest drop to the baseline"), fmt.plain(quality.max_drop)),
         (t.gettext("Least agreement with the baseline"), fmt.plain(quality.min_agreement)),
@@ -24,7 +24,7 @@ def frozen(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
                 t.gettext(
                     "at least %(minimum)s (%(metric)s)",
                     minimum=fmt.plain(group.minimum),
-                    metric=group.metric or quality.metric,
+                    metric=protocol.metric_name(group.metric),
                 ),
             )
             for group in quality.subgroup
@@ -43,7 +43,7 @@ def frozen(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
         (t.gettext("Process"), t.gettext("a fresh process for every attempt")),
         (t.gettext("Warm-up"), _warm_up(evidence, speaker)),
         (t.gettext("Seeds"), ", ".join(str(seed) for seed in measurement.seeds)),
-        (t.gettext("To be reproduced"), _reproduction(evidence, speaker)),
+        (t.gettext("To be reproduced"), reproduction_words(evidence, speaker)),
         (t.gettext("Exclusion rule"), protocol.rules.exclusion),
         (t.gettext("Separation rule"), t.gettext("gap of the medians larger than the largest range of the two")),
     ]
@@ -79,7 +79,8 @@ def _warm_up(evidence: Evidence, speaker: Speaker) -> str:
     )
 
 
-def _reproduction(evidence: Evidence, speaker: Speaker) -> str:
+def reproduction_words(evidence: Evidence, speaker: Speaker) -> str:
+    """What is to be reproduced (M27), in words."""
     rule, t = evidence.protocol.reproduction, speaker.catalogue
     match rule.goal:
         case "identical":

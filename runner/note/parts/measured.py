@@ -24,7 +24,7 @@ def durations(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
 def _duration_row(row: BalanceRow, summary: Summary, several: bool, speaker: Speaker) -> dict[str, str]:
     fmt = speaker.fmt
     raw = [exact_seconds(value) for value in summary.raw_seconds]
-    places = _places(raw)
+    places = places_of(max(raw, default=Decimal(1)))
     name = row.configuration_id + (f" · {summary.corpus_id} · seed {summary.seed}" if several else "")
 
     def shown(text: str | None) -> str:
@@ -54,9 +54,8 @@ def _raw(raw: list[Decimal], places: int, speaker: Speaker) -> str:
     return f"{shown} … {rest}"
 
 
-def _places(values: list[Decimal]) -> int:
-    """Decimals so that durations keep about four figures: 0.5123, 12.35, 754.2."""
-    largest = max(values, default=Decimal(1))
+def places_of(largest: Decimal) -> int:
+    """Decimals so that durations keep about four figures: 0.512, 12.35, 754.2."""
     return 3 if largest < 10 else 2 if largest < 100 else 1
 
 
@@ -86,7 +85,10 @@ def memory(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
                     "share": fmt.percent(Decimal(count) / Decimal(limit)) if limit else NOTHING,
                 }
             )
-    return {"rows": rows, "scopes": [{"counter": name, "scope": scopes[name]} for name in sorted(scopes)]}
+    return {
+        "rows": rows,
+        "scopes": [{"counter": name, "scope": speaker.recorded(scopes[name])} for name in sorted(scopes)],
+    }
 
 
 def waste(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:

@@ -29,15 +29,22 @@ def options(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
         ],
         "balance": [_balance_row(row, speaker) for row in rows],
         "own_machine": any(row.own_machine for row in rows),
-        "unmeasured": [
-            {"name": item.configuration_id, "reason": speaker.sentence(item.reason)}
-            for item in evidence.decision.unmeasured
-        ],
+        "unmeasured": _unmeasured(evidence, speaker),
         "excluded": [
             {"name": item.configuration_id, "reason": speaker.sentence(item.reason)}
             for item in evidence.decision.excluded
         ],
     }
+
+
+def _unmeasured(evidence: Evidence, speaker: Speaker) -> list[dict[str, str]]:
+    """Configurations of one GPU that were not measured for the same reason share a line."""
+    gpus = {row.configuration_id: row.gpu for row in evidence.balance.rows}
+    found: dict[tuple[str, str], list[str]] = {}
+    for item in evidence.decision.unmeasured:
+        key = (gpus.get(item.configuration_id, item.configuration_id), speaker.sentence(item.reason))
+        found.setdefault(key, []).append(item.configuration_id)
+    return [{"gpu": gpu, "names": ", ".join(names), "reason": reason} for (gpu, reason), names in found.items()]
 
 
 def _matrix_row(row: BalanceRow, evidence: Evidence, speaker: Speaker) -> dict[str, Any]:

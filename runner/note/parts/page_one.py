@@ -11,10 +11,12 @@ from runner.note.evidence import Evidence
 from runner.note.parts.options import cost_words
 from runner.note.words import NOTHING, Speaker
 from runner.pricing.times import parse_instant
+from runner.pricing.window import access_window
 from runner.units import utc_text
 
 _MOST_LISTED = 4
 _MOST_OPTIONS = 6
+_MOST_GPUS = 8
 
 
 def page_one(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
@@ -28,7 +30,7 @@ def page_one(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
         "reasons": [speaker.sentence(reason) for reason in decision.reasons],
         "rule": speaker.sentence(decision.rule),
         "no_comparison": decision.no_comparison,
-        "excluded": _capped([_named(item, speaker) for item in decision.excluded]),
+        "excluded": _capped(_excluded(decision.excluded, speaker)),
         "unmeasured": _unmeasured(evidence),
         "uncertain": _capped([speaker.sentence(reason) for reason in decision.uncertain]),
         "would_help": _capped([speaker.sentence(reason) for reason in decision.would_help]),
@@ -43,6 +45,8 @@ def _headline(evidence: Evidence, row: BalanceRow | None, speaker: Speaker) -> s
     t = speaker.catalogue
     if row is None:
         names = evidence.decision.tied
+        if not evidence.measured_rows:
+            return t.gettext("Undecided: nothing is measured yet")
         if not names or len(names) > _MOST_LISTED:
             return t.gettext("Undecided: nothing can be chosen yet")
         return t.gettext("Undecided between %(names)s", names=", ".join(names))
@@ -60,7 +64,6 @@ def _headline(evidence: Evidence, row: BalanceRow | None, speaker: Speaker) -> s
 def _facts(evidence: Evidence, row: BalanceRow | None, speaker: Speaker) -> list[dict[str, str]]:
     """Six cells of the answer box; each has a label, a value and a line below."""
     t, fmt = speaker.catalogue, speaker.fmt
-    package = row.package if row is not None else None
     configuration = {
         "label": t.gettext("Configuration"),
         "value": row.configuration_id if row else t.gettext("undecided"),
@@ -69,7 +72,7 @@ def _facts(evidence: Evidence, row: BalanceRow | None, speaker: Speaker) -> list
     cost = {
         "label": t.gettext("Committed cost"),
         "value": _cost(evidence, row, speaker),
-        "below": _cost_reason(row, speaker),
+        "below": _cost_reason(evidence, row, speaker),
     }
     return [
         configuration,
@@ -77,7 +80,7 @@ def _facts(evidence: Evidence, row: BalanceRow | None, speaker: Speaker) -> list
         {
             "label": t.gettext("Package"),
             "value": _package(evidence, row, speaker),
-            "below": speaker.sentence(package.reason) if package else _package_reason(row, speaker),
+            "below": _package_reason(evidence, row, speaker),
         },
         _window_fact(evidence, row, speaker),
         _deadline_fact(evidence, row, speaker),
@@ -149,7 +152,7 @@ def _window_fact(evidence: Evidence, row: BalanceRow | None, speaker: Speaker) -
     t, fmt, windows = speaker.catalogue, speaker.fmt, _windows(evidence, row)
     sizes = sorted({Decimal(window.window_seconds) for window in windows})
     if not sizes:
-        return {"label": t.gettext("Access window"), "value": NOTHING, "below": _window_reason(row, speaker)}
+        return _planned_window_fact(evidence, row, speaker)
     value = " – ".join(dict.fromkeys((fmt.hours(sizes[0]), fmt.hours(sizes[-1]))))
     below = t.gettext("of the measured options")
     if row is not None:
@@ -158,16 +161,31 @@ def _window_fact(evidence: Evidence, row: BalanceRow | None, speaker: Speaker) -
     return {"label": t.gettext("Access window"), "value": value, "below": below}
 
 
+def _planned_window_fact(evidence: Evidence, row: BalanceRow | None, speaker: Speaker) -> dict[str, str]:
+    """Nothing was measured: the window of the plan, called so."""
+    t = speaker.catalogue
+    planned = access_window(evidence.plan)
+    below = speaker.sentence(row.window_reason) if row is not None and row.window_reason is not None else ""
+    return {
+        "label": t.gettext("Access window"),
+        "value": speaker.fmt.hours(planned.window_seconds),
+        "below": below or t.gettext("as planned, nothing measured"),
+    }
+
+
 def _deadline_fact(evidence: Evidence, row: BalanceRow | None, speaker: Speaker) -> dict[str, str]:
     t, fmt, plan = speaker.catalogue, speaker.fmt, evidence.plan
     deadline = utc_text(parse_instant(plan.deadline, plan.zone, name="deadline"))
-    below = NOTHING
-    if row is not None and row.window is not None:
-        slack = Decimal(row.window.deadline_slack_seconds)
-        if slack < 0:
-            below = t.gettext("missed by %(late)s", late=fmt.hours(-slack))
-        else:
-            below = t.gettext("%(slack)s to spare", slack=fmt.hours(slack))
+    slacks = [Decimal(window.deadline_slack_seconds) for window in _windows(evidence, row)]
+    below = ""
+    if slacks and min(slacks) < 0:
+        below = t.gettext("missed by %(late)s", late=fmt.hours(-min(slacks)))
+        if row is None:
+            below = t.gettext("missed by up to %(late)s", late=fmt.hours(-min(slacks)))
+    elif slacks:
+        below = t.gettext("%(slack)s to spare", slack=fmt.hours(min(slacks)))
+        if row is None:
+            below = t.gettext("at least %(slack)s to spare", slack=fmt.hours(min(slacks)))
     return {"label": t.gettext("Deadline"), "value": fmt.local_instant(deadline, plan.zone), "below": below}
 
 
@@ -184,27 +202,49 @@ def _only_own(evidence: Evidence) -> bool:
 
 def _cost(evidence: Evidence, row: BalanceRow | None, speaker: Speaker) -> str:
     if row is None:
-        return speaker.catalogue.gettext("not applicable") if _only_own(evidence) else NOTHING
+        row = _same_package(evidence)
+        return cost_words(row, speaker) if row is not None else _open(evidence, speaker)
     if row.committed_cost is None:
         return speaker.catalogue.gettext("not applicable") if row.own_machine else NOTHING
     return speaker.fmt.money(row.committed_cost, row.currency or "")
 
 
-def _cost_reason(row: BalanceRow | None, speaker: Speaker) -> str:
+def _open(evidence: Evidence, speaker: Speaker) -> str:
+    t = speaker.catalogue
+    return t.gettext("not applicable") if _only_own(evidence) else t.gettext("open")
+
+
+def _same_package(evidence: Evidence) -> BalanceRow | None:
+    """Undecided between configurations that commit the same money for the same package: one of them."""
+    tied = [row for row in evidence.measured_rows if row.configuration_id in evidence.decision.tied]
+    offers = {(row.package.gpu, row.package.days, row.package.lots) if row.package else None for row in tied}
+    same = len(offers) == 1 and None not in offers and len({row.committed_cost for row in tied}) == 1
+    return tied[0] if same else None
+
+
+def _cost_reason(evidence: Evidence, row: BalanceRow | None, speaker: Speaker) -> str:
+    t = speaker.catalogue
     if row is None:
-        return speaker.catalogue.gettext("nothing is committed")
+        same = t.gettext("the same whichever of them is chosen")
+        return same if _same_package(evidence) else _own_or(evidence, t.gettext("nothing is committed"), speaker)
     if row.committed_cost_reason is not None:
         return speaker.sentence(row.committed_cost_reason)
     if row.package is None:
-        return NOTHING
+        return ""
     each = speaker.fmt.money(row.package.price_per_lot, row.package.currency)
-    return speaker.catalogue.gettext("%(price)s per lot, unused time is not refunded", price=each)
+    return t.gettext("%(price)s per lot, unused time is not refunded", price=each)
+
+
+def _own_or(evidence: Evidence, text: str, speaker: Speaker) -> str:
+    """Why there is no price: only the own machine was measured; else `text`."""
+    return speaker.catalogue.gettext("own machine: nothing is rented") if _only_own(evidence) else text
 
 
 def _package(evidence: Evidence, row: BalanceRow | None, speaker: Speaker) -> str:
     t = speaker.catalogue
+    row = row or _same_package(evidence)
     if row is None:
-        return t.gettext("not applicable") if _only_own(evidence) else NOTHING
+        return _open(evidence, speaker)
     if row.package is None:
         return t.gettext("not applicable") if row.own_machine else NOTHING
     package = row.package
@@ -217,26 +257,29 @@ def _package(evidence: Evidence, row: BalanceRow | None, speaker: Speaker) -> st
     return f"{days}, {lots} ({cards})"
 
 
-def _package_reason(row: BalanceRow | None, speaker: Speaker) -> str:
-    if row is None or row.package_reason is None:
-        return NOTHING
-    return speaker.sentence(row.package_reason)
+def _package_reason(evidence: Evidence, row: BalanceRow | None, speaker: Speaker) -> str:
+    row = row or _same_package(evidence)
+    if row is None:
+        return _own_or(evidence, "", speaker)
+    if row.package is not None:
+        return speaker.sentence(row.package.reason)
+    return speaker.sentence(row.package_reason) if row.package_reason is not None else ""
 
 
-def _window_reason(row: BalanceRow | None, speaker: Speaker) -> str:
-    if row is None or row.window_reason is None:
-        return NOTHING
-    return speaker.sentence(row.window_reason)
+def _excluded(items: Sequence[Excluded], speaker: Speaker) -> list[dict[str, str]]:
+    """Configurations that are out for the same reason stand in one line."""
+    names: dict[str, list[str]] = {}
+    for item in items:
+        names.setdefault(speaker.sentence(item.reason), []).append(item.configuration_id)
+    return [{"name": ", ".join(found), "reason": reason} for reason, found in names.items()]
 
 
-def _named(item: Excluded, speaker: Speaker) -> dict[str, str]:
-    return {"name": item.configuration_id, "reason": speaker.sentence(item.reason)}
-
-
-def _unmeasured(evidence: Evidence) -> list[str]:
-    """GPUs of which no configuration was measured."""
+def _unmeasured(evidence: Evidence) -> dict[str, Any]:
+    """GPUs of which no configuration was measured: the first few by name, and how many there are."""
     measured = {row.gpu for row in evidence.measured_rows}
-    return sorted({row.gpu for row in evidence.balance.rows if row.gpu not in measured})
+    names = sorted({row.gpu for row in evidence.balance.rows if row.gpu not in measured})
+    shown = ", ".join(names[:_MOST_GPUS]) + (" …" if len(names) > _MOST_GPUS else "")
+    return {"names": shown, "count": len(names)}
 
 
 def _capped(items: Sequence[Any]) -> dict[str, Any]:

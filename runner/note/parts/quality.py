@@ -9,6 +9,7 @@ from runner.decide.model import BalanceRow
 from runner.evidence.verdict import MetricValue, Verdict
 from runner.note.evidence import Evidence
 from runner.note.format import exact_fraction
+from runner.note.parts.frozen import reproduction_words
 from runner.note.parts.tables import attempts_of
 from runner.note.words import NOTHING, Speaker
 
@@ -25,10 +26,32 @@ def quality(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
         for lowest in _lowest(verdicts):
             rows.append(_metric_row(row.configuration_id, lowest, len(verdicts), speaker))
             if lowest.interval_method:
-                methods.add(lowest.interval_method)
+                methods.add(speaker.recorded(lowest.interval_method))
         if verdicts:
             comparisons.append(_comparison(row.configuration_id, verdicts, evidence, speaker))
-    return {"rows": rows, "methods_text": ", ".join(sorted(methods)) or NOTHING, "comparisons": comparisons}
+    return {
+        "rows": rows,
+        "methods_text": ", ".join(sorted(methods)) or NOTHING,
+        "comparisons": comparisons,
+        "reproduction": _reproduction(evidence, speaker),
+    }
+
+
+def _reproduction(evidence: Evidence, speaker: Speaker) -> dict[str, str]:
+    """The goal of M27, and how many of the passes whose predictions were judged reach it; `` if none was."""
+    found = [
+        check.status
+        for row in evidence.measured_rows
+        for attempt in attempts_of(evidence, row)
+        if (verdict := evidence.verdicts.get(attempt.attempt_id)) is not None
+        for check in verdict.checks
+        if check.name == "reproduction" and verdict.metrics
+    ]
+    return {
+        "goal": reproduction_words(evidence, speaker),
+        "met": speaker.fmt.integer(sum(status == "passed" for status in found)),
+        "judged": speaker.fmt.integer(len(found)) if found else "",
+    }
 
 
 def _judged(evidence: Evidence, row: BalanceRow) -> list[Verdict]:

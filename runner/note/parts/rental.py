@@ -8,8 +8,9 @@ from typing import Any
 from runner.decide.model import BalanceRow
 from runner.note.evidence import Evidence
 from runner.note.format import exact
+from runner.note.i18n import N_
 from runner.note.parts.options import cost_words, package_words
-from runner.note.words import N_, NOTHING, Speaker
+from runner.note.words import NOTHING, Speaker
 from runner.pricing.core import PackageLine, lots_for_cards, package_lines
 from runner.pricing.window import Window, access_window
 from runner.units import exact_seconds, utc_text
@@ -42,7 +43,7 @@ def rental(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
         "waiting": speaker.fmt.hours(window.waiting_seconds),
         "windows": [_window_row(item, evidence, speaker) for item in evidence.measured_rows if item.window],
         "packages": _packages(evidence, window, row, speaker),
-        "costs": [_cost_row(item, speaker) for item in evidence.measured_rows],
+        "costs": [_cost_row(item, speaker) for item in evidence.measured_rows if not item.own_machine],
         "expenses": _expenses(evidence, speaker),
         "catalogue_dates": ", ".join(
             sorted({speaker.fmt.date(offer.catalogue_date.isoformat()) for offer in evidence.catalogue.offers})
