@@ -210,6 +210,14 @@ def _check_deliverables(campaign: Campaign, protocol: Protocol, plan: Plan) -> N
                 file=campaign.plan, column="deliverables", value=name,
                 next_step="name corpus ids as deliverables in protocol/plan.toml",
             )
+    for task in plan.task:
+        # Its window would stay the planned one for ever, whatever the passes take.
+        if task.corpus is not None and task.corpus not in known:
+            raise InputRefused(
+                f"the task {show_value(task.id)} is about no corpus of the protocol; there are {', '.join(known)}",
+                file=campaign.plan, column="task.corpus", value=task.corpus,
+                next_step="name a corpus id in that task of protocol/plan.toml",
+            )
 
 
 def _check_tuning(campaign: Campaign, files: CorpusFiles, final: Corpus) -> None:

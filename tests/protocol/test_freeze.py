@@ -55,7 +55,9 @@ def test_m3_the_lock_holds_every_fingerprint(campaign: Campaign) -> None:
     corpus = lock.judgement.corpora[0]
     assert corpus.documents == 10 and corpus.baseline is not None and corpus.reference is not None
     assert [file.path for file in lock.judgement.model_files] == [
-        "config.json", "model.safetensors", "tokenizer_config.json"
+        "config.json",
+        "model.safetensors",
+        "tokenizer_config.json",
     ]
     assert lock.judgement.max_length == 128
     assert lock.judgement.deadline == "2026-12-31T09:00[Europe/Berlin]"
@@ -225,6 +227,14 @@ def test_the_baseline_comes_first(campaign: Campaign) -> None:
         freeze(campaign)
     write_predictions(path, [(row[0], "POS") for row in ROWS])
     with pytest.raises(InputRefused, match="labels or scores are not valid"):
+        freeze(campaign)
+    assert not campaign.lock.exists()
+
+
+def test_a_task_about_an_unknown_corpus_is_refused(campaign: Campaign) -> None:
+    """M34: its window would stay the planned one, whatever the passes take."""
+    campaign.plan.write_text(PLAN.replace("delivery = true", 'corpus = "other"'), encoding="utf-8")
+    with pytest.raises(InputRefused, match="task 'measure' is about no corpus of the protocol; there are small-final"):
         freeze(campaign)
     assert not campaign.lock.exists()
 
