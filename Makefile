@@ -11,8 +11,8 @@ MAKEFLAGS += --no-print-directory
 # Values go to the commands through the environment and are quoted there: a value is never pasted
 # into a shell line and never expanded by make.
 PYTHON ?= python3
-USER_VARIABLES := PYTHON EXTRAS SYSTEM_TORCH CAMPAIGN GPU BATCHES SERIES HOURS DAYS LOTS ACCEPTED NOTE_LANG RENTAL \
-  FROM SIGNERS FIGURES TESTS
+USER_VARIABLES := PYTHON EXTRAS SYSTEM_TORCH CAMPAIGN GPU BATCHES SERIES PASSES HOURS DAYS LOTS ACCEPTED NOTE_LANG \
+  RENTAL FROM LICENCE PERMISSION TUNING SIGNERS FIGURES TESTS
 $(foreach name,$(USER_VARIABLES),$(eval override $(name) := $$(value $(name))))
 export $(USER_VARIABLES)
 
@@ -44,8 +44,8 @@ $(INSTALLED): pyproject.toml constraints.txt requirements-torch.txt
 
 ## The chain, step by step [CAMPAIGN=folder]
 .PHONY: baseline freeze plan measure collect validate decide report verify archive
-baseline: $(INSTALLED) ## Make the reference predictions, untimed
-	@$(RUNNER) baseline $(STATUS)
+baseline: $(INSTALLED) ## Make the reference predictions, untimed [GPU=b200 for a model too large for this processor]
+	@$(RUNNER) baseline $${GPU:+--gpu "$$GPU"} $(STATUS)
 
 freeze: $(INSTALLED) ## Fix the quality protocol before any time is looked at
 	@$(RUNNER) freeze $(STATUS)
@@ -53,8 +53,9 @@ freeze: $(INSTALLED) ## Fix the quality protocol before any time is looked at
 plan: $(INSTALLED) ## Write the blank sheet of planned attempts
 	@$(RUNNER) plan $(STATUS)
 
-measure: $(INSTALLED) ## Measure: GPU=b200 BATCHES="1 4 8" or SERIES=precision
-	@$(RUNNER) measure $${GPU:+--gpu "$$GPU"} $${BATCHES:+--batches "$$BATCHES"} $${SERIES:+--series "$$SERIES"} $(STATUS)
+measure: $(INSTALLED) ## Measure: GPU=b200 BATCHES="1 4 8" or SERIES=precision [PASSES=8]
+	@$(RUNNER) measure $${GPU:+--gpu "$$GPU"} $${BATCHES:+--batches "$$BATCHES"} $${SERIES:+--series "$$SERIES"} \
+	  $${PASSES:+--passes "$$PASSES"} $(STATUS)
 
 collect: $(INSTALLED) ## Merge the records of several rentals into this campaign: FROM="folder folder"
 	@set -f; $(RUNNER) collect $$FROM $(STATUS)
@@ -95,8 +96,9 @@ lab: $(INSTALLED) ## Everything for working by hand into lab/: instructions, bla
 protocol: $(INSTALLED) ## Start a quality protocol of your own; asks what it needs to know
 	@$(RUNNER) protocol new $(STATUS)
 
-corpus: $(INSTALLED) ## Build a corpus from your own data: FROM=my.csv
-	@$(RUNNER) corpus $${FROM:+--from "$$FROM"} $(STATUS)
+corpus: $(INSTALLED) ## Build a corpus from your own data: FROM=my.csv LICENCE=... PERMISSION=... [TUNING=500]
+	@$(RUNNER) corpus $${FROM:+--from "$$FROM"} $${LICENCE:+--licence "$$LICENCE"} $${PERMISSION:+--permission "$$PERMISSION"} \
+	  $${TUNING:+--tuning "$$TUNING"} $(STATUS)
 
 doctor: $(INSTALLED) ## Say what can be measured on this machine, and why not
 	@$(RUNNER) doctor $(STATUS)

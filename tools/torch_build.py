@@ -15,6 +15,8 @@ from needs import Refused
 
 ROOT = Path(__file__).resolve().parent.parent
 OLDEST = (2, 6)
+# PyTorch's own index of builds without CUDA. Named to the user, never used unasked.
+CPU_BUILDS = "https://download.pytorch.org/whl/cpu"
 GPU_MARKS = ("/dev/nvidia0", "/proc/driver/nvidia/version", "/dev/kfd")
 # Really imports torch: a build that does not load on this machine is no build.
 PROBE = """
@@ -121,8 +123,8 @@ def warn_about_size(python: Path, environment: Mapping[str, str], say: Callable[
     )  # fmt: skip
     if listed.returncode == 0 and f"{pinned[1]}+cpu" not in listed.stdout:
         say(
-            f"warning: no GPU here, yet pip finds no CPU build of torch {pinned[1]}: several gigabytes follow. "
-            "To avoid them, stop, set PIP_EXTRA_INDEX_URL to an index of CPU builds (see pytorch.org) and run again"
+            f"warning: no GPU here, yet pip finds no CPU build of torch {pinned[1]}: several gigabytes follow. To avoid "
+            f"them, stop and run: PIP_EXTRA_INDEX_URL={CPU_BUILDS} make setup"
         )
 
 
