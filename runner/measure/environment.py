@@ -20,6 +20,7 @@ from typing import Any
 from runner import __version__
 from runner.evidence.machine import machine_id
 from runner.evidence.manifest import Compatibility, Gpu, Manifest, Node
+from runner.measure.cgroups import ControlGroups
 from runner.measure.rocm import installed_rocm, look_up
 
 # Only these variables, by name or prefix: a token must never land in a record (M53).
@@ -167,13 +168,14 @@ def cpu_name() -> str:
 def host_facts() -> tuple[dict[str, str | int | float | bool | None], dict[str, str]]:
     """CPU, memory, system and container hints, with reasons for what is null."""
     release = _os_release()
+    groups = ControlGroups()
     facts: dict[str, str | int | float | bool | None] = {
         "cpu": cpu_name(),
         "cpus_logical": os.cpu_count(),
         "cpus_usable": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
-        "cpu_quota": _cgroup_value("cpu.max"),
+        "cpu_quota": groups.cpu_limit_cores(),
         "memory_bytes": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
-        "memory_limit": _cgroup_value("memory.max"),
+        "memory_limit": groups.memory_limit_bytes(),
         "os": release.get("PRETTY_NAME", platform.system()).strip('"'),
         "kernel": platform.release(),
         "architecture": platform.machine(),
@@ -181,8 +183,8 @@ def host_facts() -> tuple[dict[str, str | int | float | bool | None], dict[str, 
     }
     reasons = {
         "host.cpus_usable": "the system does not tell",
-        "host.cpu_quota": "no control group (version 2) with a limit",
-        "host.memory_limit": "no control group (version 2) with a limit",
+        "host.cpu_quota": "no control group with a limit can be read",
+        "host.memory_limit": "no control group with a limit can be read",
         "host.container": "no hint of a container",
     }
     return facts, {key: reason for key, reason in reasons.items() if facts[key.removeprefix("host.")] is None}
@@ -219,15 +221,6 @@ def _git(folder: Path, *arguments: str) -> str | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.strip() if done.returncode == 0 else None
-
-
-def _cgroup_value(name: str) -> str | None:
-    """A limit of this process's control group (version 2); `max` is no limit."""
-    for line in _lines("/proc/self/cgroup"):
-        if line.startswith("0::"):
-            for value in _lines(f"/sys/fs/cgroup{line[3:].rstrip('/')}/{name}"):
-                return None if value.startswith("max") else value
-    return None
 
 
 def _container_hint() -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-_CGROUP_ROOT = Path("/sys/fs/cgroup")
+from runner.measure.cgroups import ControlGroups, read_key
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class OomCounters:
 
     @classmethod
     def read(cls) -> OomCounters:
-        return cls(_group_kills(), _value(Path("/proc/vmstat"), "oom_kill"))
+        return cls(ControlGroups().oom_kills(), read_key(Path("/proc/vmstat"), "oom_kill"))
 
     def evidence_since(self, before: OomCounters) -> str | None:
         """In words, or None: the group's own counter is the stronger proof."""
@@ -28,34 +28,3 @@ class OomCounters:
             if now is not None and then is not None and now > then:
                 return f"{name} rose by {now - then} while the worker ran"
         return None
-
-
-def _group_kills() -> int | None:
-    """`oom_kill` of this process's memory control group, version 2 or 1."""
-    try:
-        lines = Path("/proc/self/cgroup").read_text(encoding="ascii").splitlines()
-    except OSError:
-        return None
-    for line in lines:
-        _, controllers, path = line.split(":", 2)
-        if controllers == "":
-            file = _CGROUP_ROOT / path.lstrip("/") / "memory.events"
-        elif "memory" in controllers.split(","):
-            file = _CGROUP_ROOT / "memory" / path.lstrip("/") / "memory.oom_control"
-        else:
-            continue
-        count = _value(file, "oom_kill")
-        if count is not None:
-            return count
-    return None
-
-
-def _value(file: Path, name: str) -> int | None:
-    try:
-        for line in file.read_text(encoding="ascii").splitlines():
-            key, _, value = line.partition(" ")
-            if key == name:
-                return int(value)
-    except (OSError, ValueError):
-        return None
-    return None

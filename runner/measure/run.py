@@ -29,7 +29,7 @@ from runner.measure.nodes import Conductor, Nodes, conducting
 from runner.measure.rows import WorkFiles, final_row, lost_row
 from runner.measure.schedule import Planned, missing, schedule
 from runner.measure.supervisor import WORKER, ChildEnd, StopRequest, run_worker
-from runner.measure.telemetry import HostSnapshot, host_conditions, with_cards, with_efficiency
+from runner.measure.telemetry import HostSnapshot, host_conditions, with_cards, with_clock, with_efficiency
 from runner.protocol.freeze import append_variants, load_lock
 from runner.protocol.labels import LabelTable, table_of
 from runner.protocol.modelfiles import check_model
@@ -311,7 +311,10 @@ class Measurement:
             tick=self._progress.tick if self._progress.live else None,
             command=self._worker,
         )
-        conditions = host_conditions(before, HostSnapshot.read(), end.cpu_seconds, end.elapsed_seconds)
+        limit = parse_decimal(self._protocol.rules.shared_from_cpu_cores, name="shared_from_cpu_cores")
+        after = HostSnapshot.read()
+        conditions = host_conditions(before, after, end.cpu_seconds, end.elapsed_seconds, float(limit))
+        conditions = with_clock(conditions, end.result or {})
         conditions = with_cards(conditions, end.result or {}, on_card=device != "cpu")
         conditions = with_efficiency(conditions, end.result or {}, self._rate(started))
         row = final_row(started, end, files, self._ids[item.corpus_id], self._table)

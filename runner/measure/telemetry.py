@@ -8,28 +8,35 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from runner.measure.cgroups import ControlGroups
+
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
-_SHARED_FROM_CORES = 0.25
 _STEAL = 7
 _IDLE = (3, 4)
 
 
 @dataclass(frozen=True)
 class HostSnapshot:
-    """Processor time of the whole machine since boot, in seconds; None where it cannot be read."""
+    """Processor time of the whole machine since boot, in seconds; None where it cannot be read.
+
+    `throttled_seconds`: for how long a processor quota has held this control group back.
+    """
 
     busy_seconds: float | None
     steal_seconds: float | None
+    throttled_seconds: float | None = None
 
     @classmethod
     def read(cls) -> HostSnapshot:
+        throttled = ControlGroups().throttled_seconds()
         try:
             first = Path("/proc/stat").read_text(encoding="ascii").split("\n", 1)[0]
             ticks = [int(value) for value in first.split()[1:9]]
+            steal = ticks[_STEAL]
         except (OSError, ValueError, IndexError):
-            return cls(None, None)
+            return cls(None, None, throttled)
         busy = sum(value for place, value in enumerate(ticks) if place not in _IDLE and place != _STEAL)
-        return cls(busy / _TICKS_PER_SECOND, ticks[_STEAL] / _TICKS_PER_SECOND)
+        return cls(busy / _TICKS_PER_SECOND, steal / _TICKS_PER_SECOND, throttled)
 
 
 @dataclass(frozen=True)
@@ -76,8 +83,13 @@ def with_efficiency(found: Conditions, result: Mapping[str, Any], rate: float | 
     return replace(found, values=found.values | efficiency, reasons=reasons)
 
 
-def host_conditions(before: HostSnapshot, after: HostSnapshot, own_cpu_seconds: float, elapsed: float) -> Conditions:
-    """`own_cpu_seconds` is the processor time of the worker; the rest of the busy time is others'."""
+def host_conditions(
+    before: HostSnapshot, after: HostSnapshot, own_cpu_seconds: float, elapsed: float, shared_from_cores: float
+) -> Conditions:
+    """`own_cpu_seconds` is the processor time of the worker; the rest of the busy time is others'.
+
+    What the hypervisor gave to others counts as theirs. `shared_from_cores`: the protocol's rule.
+    """
     values: dict[str, float | None] = {"other_cpu_cores": None, "steal_cpu_cores": None, "load_1_minute": None}
     reasons: dict[str, str] = {}
     if before.busy_seconds is None or after.busy_seconds is None or elapsed <= 0:
@@ -87,11 +99,24 @@ def host_conditions(before: HostSnapshot, after: HostSnapshot, own_cpu_seconds: 
         values["other_cpu_cores"] = round(others / elapsed, 3)
         steal = (after.steal_seconds or 0.0) - (before.steal_seconds or 0.0)
         values["steal_cpu_cores"] = round(max(0.0, steal) / elapsed, 3)
+    if before.throttled_seconds is None or after.throttled_seconds is None:
+        values["cpu_throttled_seconds"] = None
+        reasons["cpu_throttled_seconds"] = "no control group counts it here"
+    else:
+        values["cpu_throttled_seconds"] = round(after.throttled_seconds - before.throttled_seconds, 3)
     try:
         values["load_1_minute"] = os.getloadavg()[0]
     except OSError:
         reasons["load_1_minute"] = "the system has no load average"
-    cores = values["other_cpu_cores"]
-    if cores is None:
+    others_cores, stolen = values["other_cpu_cores"], values["steal_cpu_cores"]
+    if others_cores is None or stolen is None:
         return Conditions(values, reasons, None, reasons["other_cpu_cores"])
-    return Conditions(values, reasons, cores > _SHARED_FROM_CORES, None)
+    return Conditions(values, reasons, others_cores + stolen > shared_from_cores, None)
+
+
+def with_clock(found: Conditions, result: Mapping[str, Any]) -> Conditions:
+    """Add the processors' clock that the worker sampled in its pass."""
+    clock = result.get("facts", {}).get("clock")
+    if clock is None:
+        return found
+    return replace(found, values=found.values | clock["values"], reasons=found.reasons | clock["reasons"])

@@ -24,6 +24,8 @@ from collections.abc import Callable, Iterator, Sequence  # noqa: E402
 from pathlib import Path  # noqa: E402
 from typing import TYPE_CHECKING, Any  # noqa: E402
 
+from runner.measure.cgroups import ControlGroups  # noqa: E402
+from runner.measure.frequency import FrequencySampler  # noqa: E402
 from runner.measure.job import ZERO_TOKENS, AttemptFailed, Job, Unsupported, ZeroTokens  # noqa: E402
 from runner.measure.journal import Journal, ResultSpool, count_results  # noqa: E402
 from runner.measure.kits import Kit, kit_for  # noqa: E402
@@ -197,8 +199,10 @@ class Worker:
     def _watched(self, memory: PassMemory, cards: CardConditions | None) -> Iterator[None]:
         """Memory and cards are sampled during the pass; what they saw is reported however it ends."""
         repeater = None if cards is None else Repeater("cards", _CARD_INTERVAL_SECONDS, cards.sample)
+        clock = FrequencySampler()
         if repeater is not None:
             repeater.start()
+        clock.start()
         memory.start()
         try:
             yield
@@ -208,6 +212,9 @@ class Worker:
         finally:
             timeline, peaks = memory.stop()
             self._facts |= {"memory": peaks, "timeline": timeline.as_json()}
+            clock.stop()
+            megahertz, why = clock.summary()
+            self._facts["clock"] = {"values": megahertz, "reasons": why}
             if cards is not None and repeater is not None:
                 repeater.stop()
                 values, reasons, shared = cards.summary()
@@ -294,10 +301,13 @@ def _read(job: Job) -> Texts:
 
 
 def _host_memory_bytes() -> int | None:
+    """Capacity of the host: what a container may use where it has a limit, else what is built in."""
+    limit = ControlGroups().memory_limit_bytes()
     try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        installed = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError):
-        return None
+        return limit
+    return installed if limit is None else min(limit, installed)
 
 
 def _classify(error: Exception, limit: str | None) -> dict[str, Any]:

@@ -154,6 +154,9 @@ class Measurement(Record):
     seeds: tuple[int, ...] = Field(default=(0,), description="each is measured for all variants, results apart")
 
 
+_SHARED_FROM_CPU_CORES = "0.25"
+
+
 class Rules(Record):
     """Rules that must be fixed before times are seen."""
 
@@ -168,6 +171,18 @@ class Rules(Record):
     lone_survivor: Literal["chosen_without_comparison"] = Field(
         default="chosen_without_comparison", description="the only admissible configuration is chosen, and marked so"
     )
+    shared_from_cpu_cores: DecimalText = Field(
+        default=_SHARED_FROM_CPU_CORES,
+        description="a CPU attempt is marked as shared when others used more cores than this on average",
+    )
+
+    @model_serializer(mode="wrap")
+    def _without_default(self, handler: SerializerFunctionWrapHandler) -> dict[str, object]:
+        """Locks that were made when this limit could not be chosen keep their fingerprint."""
+        content: dict[str, object] = handler(self)
+        if content["shared_from_cpu_cores"] == _SHARED_FROM_CPU_CORES:
+            del content["shared_from_cpu_cores"]
+        return content
 
 
 class Series(Record):
