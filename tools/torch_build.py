@@ -123,8 +123,8 @@ def warn_about_size(python: Path, environment: Mapping[str, str], say: Callable[
     )  # fmt: skip
     if listed.returncode == 0 and f"{pinned[1]}+cpu" not in listed.stdout:
         say(
-            f"warning: no GPU here, yet pip finds no CPU build of torch {pinned[1]}: several gigabytes follow. To avoid "
-            f"them, stop and run: PIP_EXTRA_INDEX_URL={CPU_BUILDS} make setup"
+            f"warning: no GPU here, yet pip finds no CPU build of torch {pinned[1]}: several gigabytes follow. To "
+            f"avoid them, stop and run: PIP_EXTRA_INDEX_URL={CPU_BUILDS} make setup"
         )
 
 
