@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from runner.cli.output import Output, Session, runner_command, write_line
-from runner.errors import InputRefused
+from runner.errors import InputRefused, show_value
 from runner.evidence.campaign import Campaign
 from runner.evidence.canonical import sha256_file
 
@@ -224,32 +225,73 @@ def _tokenizer_of_the_model(campaign: Campaign) -> Path:
 
 
 def _report(built: Built, campaign: Campaign, source: Source) -> list[str]:
-    """For people: what came out, and the lines for the protocol."""
-    lines = []
-    for name, split in built.facts["splits"].items():
-        strata = ", ".join(f"{facts['documents']} {stratum}" for stratum, facts in split["strata"].items())
+    """For people: what came out, what was left out and why, and the next command."""
+    facts = built.facts
+    lines = [*_read_and_left_out(facts)]
+    for name, split in facts["splits"].items():
+        strata = ", ".join(f"{found['documents']} {stratum}" for stratum, found in split["strata"].items())
         lines.append(f"{name}: {split['documents']} documents ({strata}), records {split['records_sha256'][:16]}")
-    lines += [f"note: {note}" for note in built.facts["notes"]]
+    lines += [f"note: {note}" for note in facts["notes"]]
     lines.append(f"written: {built.folder}/ (data sheet: README.md)")
-    if not built.facts["licence"] or not built.facts["permission"]:
+    if not facts["licence"] or not facts["permission"]:
         lines.append("not stated: licence or permission (--licence, --permission, or in the protocol)")
+    if built.folder.resolve().is_relative_to(campaign.protocol_dir.resolve()) and campaign.protocol.is_file():
+        if campaign.lock.exists():
+            final = built.folder.resolve().relative_to(campaign.protocol_dir.resolve()).as_posix()
+            return [*lines, f"next: runner protocol revise --corpus {final}/final.csv (the protocol is frozen)"]
+        where = built.folder.resolve().relative_to(campaign.protocol_dir.resolve()).as_posix()
+        name = where.removeprefix("corpus/")
+        return [*lines, f"next: runner protocol use-corpus {name} (puts it into quality-protocol.toml and plan.toml)"]
+    return [*lines, *_protocol_lines(built, campaign, source)]
+
+
+def _read_and_left_out(facts: dict[str, Any]) -> list[str]:
+    """Every document of the source is either in a split or counted here with its reason."""
+    source, final = facts["source"], facts["splits"]["final"]
+    tuning = facts["splits"].get("tuning", {"strata": {}}) if "tuning_source" not in facts else {"strata": {}}
+    lines = [f"read: {source['documents'] + source['left_out_empty'] + sum(source['left_out_labels'].values())} "
+             f"documents of {source['file']}"]
+    if not facts["everything"]:
+        rest = {}
+        for band in facts["bands"]:
+            name = band["name"]
+            taken = sum(split["strata"].get(name, {"documents": 0})["documents"] for split in (final, tuning))
+            rest[name] = source["available"][name] - taken
+        if any(rest.values()):
+            shown = ", ".join(f"{count} {name}" for name, count in rest.items() if count)
+            lines.append(f"left out: {sum(rest.values())} more than asked for ({shown})")
+    if source["outside_all_bands"] and not facts["everything"]:
+        lines.append(f"left out: {source['outside_all_bands']} with a length in no band")
+    if source["left_out_empty"]:
+        lines.append(f"left out: {source['left_out_empty']} without text, as asked for")
+    lines += [f"left out: {count} with the label {show_value(label)}, as asked for"
+              for label, count in source["left_out_labels"].items()]
+    return lines
+
+
+def _protocol_lines(built: Built, campaign: Campaign, source: Source) -> list[str]:
+    """For a campaign without a protocol, or a corpus outside of it: the lines, and how to start one."""
     try:
         folder = built.folder.resolve().relative_to(campaign.protocol_dir.resolve()).as_posix()
     except ValueError:
         folder = built.folder.resolve().as_posix()
-    groups = ", ".join(f'"{column}"' for column in ("stratum", *source.group_columns))
-    lines += [
-        "for protocol/quality-protocol.toml:",
+    groups = ("stratum", *source.group_columns)
+    tuning = "tuning" in built.facts["splits"]
+    options = "".join(f" --group-column {shlex.quote(name)}" for name in groups)
+    options += f" --tuning {shlex.quote(folder + '/tuning.csv')}" if tuning else ""
+    if built.folder.resolve().is_relative_to(campaign.protocol_dir.resolve()):
+        return [f"next: runner protocol new --corpus {shlex.quote(folder + '/final.csv')}{options}"]
+    return [
+        "for a quality-protocol.toml (the corpus must lie below its folder protocol/):",
         "  [[corpus]]",
         f'  id = "{built.facts["name"]}"',
         f"  final = {_toml(folder + '/final.csv')}",
-        *([f"  tuning = {_toml(folder + '/tuning.csv')}"] if "tuning" in built.facts["splits"] else []),
-        f"  group_columns = [{groups}]",
+        *([f"  tuning = {_toml(folder + '/tuning.csv')}"] if tuning else []),
+        f"  group_columns = [{', '.join(_toml(name) for name in groups)}]",
         f"  licence = {_toml(built.facts['licence'])}",
         f"  permission = {_toml(built.facts['permission'])}",
-        "and name it as a deliverable in protocol/plan.toml",
+        "and name it as a deliverable in plan.toml",
     ]
-    return lines
 
 
 def _toml(text: str) -> str:

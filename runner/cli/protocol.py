@@ -1,10 +1,11 @@
-"""Commands around the frozen protocol: `freeze`, `protocol new|diff|revise|schema|fields`."""
+"""Commands around the frozen protocol: `freeze`, `protocol new|diff|revise|use-corpus|schema|fields`."""
 
 from __future__ import annotations
 
 import click
 
 from runner.cli.output import Output, Session, runner_command
+from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
 
 _SHOWS = (
@@ -104,18 +105,33 @@ def diff(session: Session) -> Output:
 @click.option("--id-column", default="id", help="Column of the ids.")
 @click.option("--text-column", default="text", help="Column of the texts.")
 @click.option("--label-column", default="label", help="Column of the right answers.")
-def new(session: Session, batches: str, group_columns: tuple[str, ...], **answers: str) -> Output:
-    """Write protocol/quality-protocol.toml; an existing one is never replaced."""
-    from runner.protocol.start import Answers, start_protocol
+@click.option("--zone", default="UTC", help="For plan.toml: IANA zone of the times, such as Europe/Berlin.")
+@click.option("--start", default=None, help="For plan.toml: start of the rental, such as 2027-10-04T09:00.")
+@click.option("--deadline", default=None, help="For plan.toml: when the results are needed.")
+def new(
+    session: Session, batches: str, group_columns: tuple[str, ...], zone: str, start: str | None,
+    deadline: str | None, **answers: str,
+) -> Output:
+    """Write protocol/quality-protocol.toml, and with --start and --deadline a plan.toml to go on from.
+
+    Existing files are never replaced.
+    """
+    from runner.protocol.start import Answers, Calendar, start_protocol
 
     campaign = Campaign(session.root)
+    if (start is None) != (deadline is None):
+        missing = "--start" if start is None else "--deadline"
+        raise InputRefused("--start and --deadline belong together", column=missing)
+    calendar = None if start is None or deadline is None else Calendar(zone, start, deadline)
     sizes = tuple(parse_batches(batches))
-    started = start_protocol(campaign, Answers(batches=sizes, group_columns=group_columns, **answers))
-    lines = [
-        f"written: {campaign.protocol}",
-        "next: read it, fill in licence and permission, add subgroups; write protocol/plan.toml;",
-        "      then runner baseline, runner freeze",
-    ]
+    started = start_protocol(campaign, Answers(batches=sizes, group_columns=group_columns, **answers), calendar)
+    lines = [f"written: {campaign.protocol}"]
+    if calendar is not None:
+        lines.append(f"written: {campaign.plan} (24 hours for measuring: put your own durations there)")
+    lines.append("next: fill in licence and permission, add subgroups, read every line: docs/protocol.md explains them")
+    if not campaign.plan.exists():
+        lines.append("      write protocol/plan.toml (docs/pricing.md), or begin again with --start and --deadline")
+    lines.append("      then runner baseline, runner freeze")
     return Output(lines, {"protocol": str(campaign.protocol), "name": started.question.name})
 
 
@@ -141,6 +157,23 @@ def revise(session: Session, corpora: tuple[str, ...]) -> Output:
     return Output(lines, {"revision": revised.revision, "corpora": dict(revised.corpora)})
 
 
+@runner_command("use-corpus", short_help="Put a corpus that `runner corpus` built into protocol and plan.")
+@click.argument("name")
+@click.option("--in-place-of", "replace", default=None, help="Corpus id that it replaces (default: the only one).")
+def use_corpus(session: Session, name: str, replace: str | None) -> Output:
+    """Put the built corpus NAME into quality-protocol.toml and plan.toml; everything else in them stays.
+
+    NAME is its folder below protocol/corpus/. Only before the freeze; afterwards `protocol revise`.
+    """
+    from runner.protocol.adopt import adopt_corpus
+
+    campaign = Campaign(session.root)
+    adopted = adopt_corpus(campaign, name, replace)
+    lines = [*adopted.changed, f"yours to decide, in {campaign.protocol}:"]
+    lines += [*(f"  {item}" for item in adopted.still_open), "next: runner baseline, runner freeze"]
+    return Output(lines, {"old": adopted.old_id, "new": adopted.new_id, "open": list(adopted.still_open)})
+
+
 @runner_command("schema", short_help="JSON Schema of the protocol, for editors.")
 def schema(session: Session) -> Output:
     """Print the JSON Schema; protocol/quality-protocol.schema.json holds the same."""
@@ -163,13 +196,11 @@ def fields(session: Session) -> Output:
 
 def parse_batches(text: str) -> list[int]:
     """`1 4 8` or `1,4,8`."""
-    from runner.errors import InputRefused
-
     parts = text.replace(",", " ").split()
     if not parts or not all(part.isdecimal() and part.isascii() for part in parts):
         raise InputRefused("batches are whole numbers such as 1 4 8", column="--batches", value=text)
     return [int(part) for part in parts]
 
 
-for command in (new, diff, revise, schema, fields):
+for command in (new, diff, revise, use_corpus, schema, fields):
     protocol.add_command(command)

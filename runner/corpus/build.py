@@ -157,15 +157,16 @@ def _write(
         "permission": order.permission,
         "seed": order.seed,
         "everything": order.everything,
+        "group_columns": list(order.source.group_columns),
         "bands": [_band_facts(band) for band in order.bands],
         "tokenizer": dict(order.counter.fingerprint),
-        "source": _source_facts(final, fingerprints[0]),
+        "source": _source_facts(final, fingerprints[0], order.bands),
         "splits": written,
         "near_duplicates": _similarity(splits, folder),
         "notes": list(final.scan.notes),
     }
     if tuning is not None and order.tuning_source is not None:
-        facts["tuning_source"] = _source_facts(tuning, fingerprints[1])
+        facts["tuning_source"] = _source_facts(tuning, fingerprints[1], order.bands)
     facts["build_sha256"] = content_sha256(
         {key: facts[key] for key in ("bands", "tokenizer", "seed", "everything")}
         | {name: split["records_sha256"] for name, split in written.items()}
@@ -180,13 +181,14 @@ def _band_facts(band: Band) -> dict[str, Any]:
     return {"name": band.name, "least_tokens": band.least, "most_tokens": band.most, "wanted": band.wanted}
 
 
-def _source_facts(split: Split, sha256: str) -> dict[str, Any]:
+def _source_facts(split: Split, sha256: str, bands: tuple[Band, ...]) -> dict[str, Any]:
     found = split.scan
     repeated, contradicting = found.repeated_texts()
     return {
         "file": split.source.path.name,
         "sha256": sha256,
         "documents": len(found),
+        "available": {name: int(count) for name, count in split.available(bands).items()},
         "repeated_texts": repeated,
         "repeated_texts_with_other_labels": contradicting,
         "outside_all_bands": int(np.count_nonzero(found.band == OUTSIDE)),

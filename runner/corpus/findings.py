@@ -61,8 +61,14 @@ class Findings:
             column=first.column if first else id_column,
             value=first.value if first else clashes[0].second,
             details=(*details, f"and {more} more") if more else details,
-            next_step="correct these records; ids are never trimmed, folded or dropped for you",
+            next_step=self._next(bool(clashes)),
         )
+
+    def _next(self, clashes: bool) -> str:
+        if not clashes and set(self.counts) == {"no text"}:
+            return ("leave them out with runner corpus --skip-empty (they are counted), keep them with "
+                    "--allow-empty-texts, or in the protocol allow_empty_texts = true")
+        return "correct these records; ids are never trimmed, folded or dropped for you"
 
     def _count(self) -> list[str]:
         return [f"{count} {_COUNTED[kind][count > 1]}" for kind, count in self.counts.items()]

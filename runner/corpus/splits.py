@@ -36,6 +36,11 @@ class Split:
     def columns(self) -> tuple[str, ...]:
         return ("id", "text", "label", "stratum", *self.source.group_columns)
 
+    def available(self, bands: Sequence[Band]) -> dict[str, int]:
+        """Documents of the source by length band, chosen or not; those in no band under `OUTSIDE_NAME`."""
+        names = [(number, band.name) for number, band in enumerate(bands)] + [(OUTSIDE, OUTSIDE_NAME)]
+        return {name: int(np.count_nonzero(self.scan.band == number)) for number, name in names}
+
     def items(self, places: Indices | None = None) -> Iterator[tuple[int, Item]]:
         """(place in the scan, record) of all or some documents, in the order of the source."""
         wanted = np.sort(self.places if places is None else places)

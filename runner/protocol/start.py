@@ -13,11 +13,12 @@ from runner.errors import InputRefused, show_value
 from runner.evidence.campaign import Campaign
 from runner.evidence.files import write_atomic
 from runner.protocol.describe import SCHEMA_NAME, schema_json
+from runner.protocol.edit import edited, toml_value
 from runner.protocol.judgement import read_final
 from runner.protocol.lockfile import read_lock, revision
 from runner.protocol.read import read_plan, read_protocol
 from runner.protocol.schema import CorpusFiles, Protocol
-from runner.protocol.toml import Place, TomlDocument, read_toml
+from runner.protocol.toml import Place, read_toml
 
 _REVISED_ID = re.compile(r"-r[0-9]+$")
 
@@ -71,25 +72,66 @@ def protocol_text(answers: Answers) -> str:
     lines = [f"#:schema ./{SCHEMA_NAME}", "# docs/protocol.md explains every field; what is left out has its default.",
              'schema_version = "protocol/1"']
     for heading, pairs in tables:
-        lines += ["", heading, *(f"{key} = {_toml(value)}" for key, value in pairs)]
+        lines += ["", heading, *(f"{key} = {toml_value(value)}" for key, value in pairs)]
     return "\n".join(lines) + "\n"
 
 
-def start_protocol(campaign: Campaign, answers: Answers) -> Protocol:
-    """Write a new protocol; an existing one is never replaced. Refused as the reader would refuse it."""
+@dataclass(frozen=True)
+class Calendar:
+    """For a first plan: start of the rental and deadline, as local times of the zone."""
+
+    zone: str
+    start: str
+    deadline: str
+
+
+def plan_text(answers: Answers, calendar: Calendar) -> str:
+    """A calendar to go on from: preparation, one day of measuring, collection, delivery."""
+    tasks = (
+        ("prepare", "Start the rental, copy the campaign folder, make setup", "preparation", "2:00:00", ()),
+        ("measure", "Five passes per variant", "measurement", "24:00:00", (("corpus", f"{answers.name}-final"),
+                                                                          ("passes", 5))),
+        ("collect", "Copy the results from the rental", "collection", "1:00:00", ()),
+        ("deliver", "Decide, write and sign the note", "export", "2:00:00", (("delivery", True),)),
+    )
+    lines = [
+        "# Durations are elapsed time as H:MM:SS. docs/pricing.md explains every key.", 'schema_version = "plan/1"',
+        f"zone = {toml_value(calendar.zone)}", f"deadline = {toml_value(calendar.deadline)}",
+        f"deliverables = {toml_value((f'{answers.name}-final',))}",
+    ]  # fmt: skip
+    before = None
+    for name, title, kind, duration, more in tasks:
+        when: tuple[str, object] = ("start", calendar.start) if before is None else ("after", (before,))
+        pairs = (("id", name), ("title", title), ("kind", kind), when, ("duration", duration), *more)
+        lines += ["", "[[task]]", *(f"{key} = {toml_value(value)}" for key, value in pairs)]
+        before = name
+    return "\n".join(lines) + "\n"
+
+
+def start_protocol(campaign: Campaign, answers: Answers, calendar: Calendar | None = None) -> Protocol:
+    """Write a new protocol (and plan); an existing one is never replaced. Refused as the readers would refuse it."""
     if campaign.protocol.exists():
         raise InputRefused(
             "there is a protocol already", file=campaign.protocol,
             next_step="edit it, or give another folder: runner --campaign <folder> protocol new",
         )
+    if calendar is not None and campaign.plan.exists():
+        raise InputRefused("there is a plan already", file=campaign.plan, next_step="leave out --start and --deadline")
     text = protocol_text(answers)
-    protocol = _checked(campaign, text)
+    protocol = checked_text(campaign, text)
     corpus = campaign.protocol_dir / answers.corpus
     if not corpus.exists():
         raise InputRefused(
             "the corpus is not there", file=corpus,
             next_step="put it below protocol/, or build it: runner corpus --help",
         )
+    if calendar is not None:
+        plan = plan_text(answers, calendar)
+        with tempfile.TemporaryDirectory(prefix="runner-plan-") as folder:
+            path = Path(folder) / campaign.plan.name
+            path.write_text(plan, encoding="utf-8", newline="\n")
+            read_plan(path)
+        write_atomic(campaign.plan, plan.encode("utf-8"))
     write_atomic(campaign.protocol_dir / SCHEMA_NAME, schema_json())
     write_atomic(campaign.protocol, text.encode("utf-8"))
     return protocol
@@ -122,11 +164,15 @@ def revise(campaign: Campaign, corpora: Mapping[str, str]) -> Revised:
     for index, files in enumerate(protocol.corpus):
         changes[("corpus", index, "id")] = ids[files.id]
         changes[("corpus", index, "final")] = corpora[files.id]
-    text = _edited(document, changes)
-    _checked(campaign, text)
+    text = edited(document, changes)
+    checked_text(campaign, text)
     plan = read_plan(campaign.plan)
     deliverables = tuple(ids.get(name, name) for name in plan.deliverables)
-    plan_text = _edited(read_toml(campaign.plan, what="plan"), {("deliverables",): deliverables})
+    plan_changes: dict[Place, object] = {("deliverables",): deliverables}
+    plan_changes |= {
+        ("task", index, "corpus"): ids[task.corpus] for index, task in enumerate(plan.task) if task.corpus in ids
+    }
+    plan_text = edited(read_toml(campaign.plan, what="plan"), plan_changes)
     write_atomic(campaign.plan, plan_text.encode("utf-8"))
     write_atomic(campaign.protocol, text.encode("utf-8"))
     return Revised(number, ids)
@@ -154,41 +200,12 @@ def _check_independent(campaign: Campaign, files: CorpusFiles, new_name: str) ->
         )
 
 
-def _checked(campaign: Campaign, text: str) -> Protocol:
+def checked_text(campaign: Campaign, text: str) -> Protocol:
     """Read the text as the protocol would be read, before anything is replaced."""
     with tempfile.TemporaryDirectory(prefix="runner-protocol-") as folder:
         path = Path(folder) / campaign.protocol.name
         path.write_text(text, encoding="utf-8", newline="\n")
         return read_protocol(path)
-
-
-def _edited(document: TomlDocument, changes: Mapping[Place, object]) -> str:
-    """The file's text with some values replaced, comments and order kept."""
-    lines = document.path.read_text(encoding="utf-8").split("\n")
-    for place, value in changes.items():
-        line = document.lines.get(place)
-        pattern = re.compile(rf"^(\s*{re.escape(str(place[-1]))}\s*=\s*)(\"[^\"]*\"|\[[^\]]*\]|[0-9]+)(.*)$")
-        found = pattern.match(lines[line - 1]) if line is not None else None
-        if found is None or line is None:
-            raise InputRefused(
-                f"{place[-1]} could not be changed by machine: write it on one line as key = value",
-                file=document.path, line=line,
-            )
-        lines[line - 1] = f"{found[1]}{_toml(value)}{found[3]}"
-    return "\n".join(lines)
-
-
-def _toml(value: object) -> str:
-    if isinstance(value, str):
-        escaped = "".join(
-            f"\\U{ord(character):08x}" if character in '"\\' or ord(character) < 32 or ord(character) == 127
-            else character
-            for character in value
-        )
-        return f'"{escaped}"'
-    if isinstance(value, Sequence):
-        return "[" + ", ".join(map(_toml, value)) + "]"
-    return str(value)
 
 
 def parse_corpus_options(values: Sequence[str], protocol: Protocol) -> dict[str, str]:

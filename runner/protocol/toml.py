@@ -12,7 +12,7 @@ import math
 import re
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,10 @@ class TomlDocument:
     path: Path
     data: dict[str, Any]
     lines: dict[Place, int]
+    text: str = ""
+    """The file's text with `\\n` line ends."""
+    spans: dict[Place, tuple[int, int]] = field(default_factory=dict)
+    """First character of a value and the one after its last, in `text`; for keys and array elements."""
 
     def line(self, place: Place) -> int | None:
         """Line of the place, or of the nearest thing around it; None for the whole file."""
@@ -65,7 +69,8 @@ def read_toml(path: Path, *, what: str, next_step: str | None = None) -> TomlDoc
         raise InputRefused(f"the {what} holds a number with too many digits", file=path) from None
     except RecursionError:
         raise InputRefused(f"the {what} is nested too deeply", file=path) from None
-    document = TomlDocument(path, content, _Scanner(text).scan())
+    scanner = _Scanner(text)
+    document = TomlDocument(path, content, scanner.scan(), text, scanner.spans)
     _refuse_what_json_has_not(document, content, (), what)
     return document
 
@@ -114,6 +119,7 @@ class _Scanner:
         self.position = 0
         self.line = 1
         self.lines: dict[Place, int] = {}
+        self.spans: dict[Place, tuple[int, int]] = {}
         self.tables: dict[Place, int] = {}
 
     def scan(self) -> dict[Place, int]:
@@ -201,6 +207,11 @@ class _Scanner:
             self._advance(1)  # up to two quotes may stand before the closing three
 
     def _value(self, place: Place) -> None:
+        start = self.position
+        self._one_value(place)
+        self.spans[place] = (start, start + len(self.text[start : self.position].rstrip()))
+
+    def _one_value(self, place: Place) -> None:
         character = self.text[self.position]
         if character in "\"'":
             self._string()
