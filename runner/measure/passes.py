@@ -26,7 +26,8 @@ class Work:
     """Tokens of a pass, counted by the engine while it works.
 
     `rectangles`: (texts, width in tokens) as really computed. `device_seconds`: time that the device was
-    busy with inference, from device events; None on a host.
+    busy with inference, from device events; None on a host. `overlapping`: parts of the pass that ran beside
+    others, so that busy seconds must not be added up.
     """
 
     lengths: list[int] = field(default_factory=list)
@@ -35,6 +36,7 @@ class Work:
     rectangles: list[tuple[int, int]] = field(default_factory=list)
     device_seconds: float | None = None
     batches: int = 0
+    overlapping: tuple[str, ...] = ()
 
 
 class Ledger(Protocol):

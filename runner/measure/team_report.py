@@ -94,6 +94,7 @@ def joined_work(reports: Sequence[RankReport], documents: int, batch_size: int) 
         whole.rectangles.extend(report.work.rectangles)
         whole.batches += report.work.batches
         whole.largest_batch = max(whole.largest_batch, report.work.largest_batch)
+        whole.overlapping = report.work.overlapping
     whole.lengths = lengths
     busy = [report.work.device_seconds for report in reports if report.work.device_seconds is not None]
     whole.device_seconds = sum(busy) / len(busy) if len(busy) == len(reports) else None

@@ -247,6 +247,7 @@ class Worker:
             "completed": len(done.ids),
             "pass_seconds": done.seconds,
             "part_seconds": done.part_seconds,
+            "overlapping_parts": list(work.overlapping),
             "tokens": {
                 "real_tokens": sum(work.lengths),
                 "computed_tokens": work.computed_tokens,

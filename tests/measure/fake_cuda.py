@@ -92,3 +92,80 @@ class FakeNvml:
 
     def nvmlDeviceGetTemperature(self, handle: dict[str, Any], kind: int) -> int:
         return 60
+
+
+class FakeStream:
+    """A card with its own clock: work finishes in order; `done` moves only when the card is given time."""
+
+    def __init__(self) -> None:
+        self.done = 0
+        self.queued = 0
+        self.waits: list[str] = []
+        self.pinned: set[int] = set()
+
+    def event(self, enable_timing: bool = False) -> FakeEvent:
+        return FakeEvent(self)
+
+
+class FakeEvent:
+    """`torch.cuda.Event` of a `FakeStream`."""
+
+    def __init__(self, stream: FakeStream) -> None:
+        self._stream = stream
+        self._at = 0
+
+    def record(self) -> None:
+        self._stream.queued += 1
+        self._at = self._stream.queued
+
+    def query(self) -> bool:
+        return self._stream.done >= self._at
+
+    def synchronize(self) -> None:
+        self._stream.waits.append("event")
+        self._stream.done = max(self._stream.done, self._at)
+
+    def elapsed_time(self, other: FakeEvent) -> float:
+        return float(other._at - self._at) * 500.0
+
+
+# Reading a value of a tensor on a card makes the host wait for everything before it.
+_WAITING = frozenset({
+    "item", "__bool__", "__int__", "__float__", "__index__", "tolist", "cpu", "numpy", "nonzero", "equal",
+    "masked_select", "unique", "is_nonzero",
+})  # fmt: skip
+
+
+def card_torch(torch: Any, stream: FakeStream) -> Any:
+    """`torch` with a card: tensors made there compute on the host, and every wait for them is written down."""
+
+    class OnCard(torch.Tensor):  # type: ignore[misc,name-defined]
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            name, kwargs = func.__name__, kwargs or {}
+            if name in _WAITING:
+                stream.waits.append(name)
+            if name == "copy_":
+                to_card = isinstance(args[0], OnCard)
+                host = args[1] if to_card else args[0]
+                if not kwargs.get("non_blocking") or host.data_ptr() not in stream.pinned:
+                    stream.waits.append("copy_")
+            return super().__torch_function__(func, types, args, kwargs)
+
+    class Torch:
+        cuda = SimpleNamespace(Event=stream.event)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(torch, name)
+
+        def empty(self, shape: Any, dtype: Any = None, device: str = "cpu", pin_memory: bool = False) -> Any:
+            tensor = torch.empty(shape, dtype=dtype)
+            if pin_memory:
+                stream.pinned.add(tensor.data_ptr())
+            return tensor.as_subclass(OnCard) if device.startswith("cuda") else tensor
+
+        def full(self, shape: Any, value: Any, device: str = "cpu") -> Any:
+            tensor = torch.full(shape, value)
+            return tensor.as_subclass(OnCard) if device.startswith("cuda") else tensor
+
+    return Torch()

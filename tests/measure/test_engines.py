@@ -124,6 +124,7 @@ def test_m29_truncation_is_counted_in_documents_and_tokens(corpus: Path) -> None
         ({"padding": "zigzag"}, "padding 'zigzag' is not known"),
         ({"grouping": "zigzag"}, "grouping 'zigzag' is not known"),
         ({"engine": "packed"}, "declare padding"),
+        ({"extra": {"turbo": True}}, "extra setting 'turbo' is not known"),
         ({"padding": "none", "batch_size": 4}, "padding none needs texts of equal length"),
     ],
 )

@@ -1,8 +1,12 @@
-"""Results from an asynchronous card: no wait per batch, all results right (M19, M20)."""
+"""Results from an asynchronous card: no wait per batch, all results right (M19, M20; issue 6 point 2)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,54 +14,14 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from runner.measure.clocks import Parts  # noqa: E402
+from runner.measure.engines.ahead import Ahead  # noqa: E402
+from runner.measure.engines.batched import BatchedEngine  # noqa: E402
 from runner.measure.engines.fetch import Fetch  # noqa: E402
-
-
-class FakeStream:
-    """A card with its own clock: work finishes in order, `step` makes time go by on the card."""
-
-    def __init__(self) -> None:
-        self.done = 0
-        self.queued = 0
-        self.waits = 0
-
-    class _Event:
-        def __init__(self, stream: FakeStream) -> None:
-            self._stream = stream
-            self._at = 0
-
-        def record(self) -> None:
-            self._stream.queued += 1
-            self._at = self._stream.queued
-
-        def query(self) -> bool:
-            return self._stream.done >= self._at
-
-        def synchronize(self) -> None:
-            self._stream.waits += 1
-            self._stream.done = max(self._stream.done, self._at)
-
-        def elapsed_time(self, other: FakeStream._Event) -> float:
-            return float(other._at - self._at) * 500.0
-
-    def module(self) -> Any:
-        stream = self
-
-        class Cuda:
-            @staticmethod
-            def Event(enable_timing: bool = False) -> FakeStream._Event:
-                return FakeStream._Event(stream)
-
-        class Torch:
-            cuda = Cuda
-            float32 = torch.float32
-
-            @staticmethod
-            def empty(shape: Any, dtype: Any, pin_memory: bool) -> Any:
-                assert pin_memory
-                return torch.empty(shape, dtype=dtype)
-
-        return Torch
+from runner.measure.engines.loading import load_model  # noqa: E402
+from runner.measure.engines.transformers import PaddedForward  # noqa: E402
+from runner.measure.passes import Work  # noqa: E402
+from tests.measure.fake_cuda import FakeStream, card_torch  # noqa: E402
+from tests.measure.test_engines import TEXTS, corpus, job_for, logits, work  # noqa: E402, F401
 
 
 class Remember:
@@ -72,14 +36,91 @@ class Remember:
 
 def test_m20_nothing_waits_per_batch_and_the_rest_is_waited_for_once_at_the_end() -> None:
     stream, ledger = FakeStream(), Remember()
-    fetch = Fetch(stream.module(), ledger, Parts(lambda: 0))
+    card = card_torch(torch, stream)
+    fetch = Fetch(card, ledger, Parts(lambda: 0))
     for batch in range(4):
-        fetch.run([batch], lambda inputs: inputs * 2, torch.tensor([[float(batch), 1.0]]))
+        inputs = card.full((1, 2), float(batch), device="cuda")
+        fetch.run([batch], lambda inputs: inputs * 2, inputs)
         if batch == 1:
             stream.done = 3  # the first batch and its copy are ready, the second is not
-    assert (stream.waits, ledger.positions) == (0, [0])
+    assert (stream.waits, ledger.positions) == ([], [0])
     fetch.drain()
     assert ledger.positions == [0, 1, 2, 3]
-    assert ledger.rows == [[0.0, 2.0], [2.0, 2.0], [4.0, 2.0], [6.0, 2.0]]
-    assert stream.waits == 3
+    assert ledger.rows == [[0.0, 0.0], [2.0, 2.0], [4.0, 4.0], [6.0, 6.0]]
+    assert stream.waits == ["event"] * 3
     assert fetch.device_seconds == pytest.approx(4 * 0.5)
+
+
+def engine_on_card(corpus: Path, stream: FakeStream, **settings: Any) -> BatchedEngine:  # noqa: F811
+    job = replace(job_for(corpus, **settings), device="cuda")
+    loaded = load_model(job.model, job.settings, "cpu", torch)
+    card = card_torch(torch, stream)
+    engine = BatchedEngine(job, card, loaded, PaddedForward(loaded.model, loaded.tokenising, job, card))
+    stream.waits.clear()  # loading may wait, the pass may not
+    return engine
+
+
+def test_m20_the_default_engine_never_waits_for_the_card_before_the_end(corpus: Path) -> None:  # noqa: F811
+    here = job_for(corpus, batch_size=4)
+    assert work(here)["status"] == "completed"
+    wanted = logits(here)
+    stream, ledger, found = FakeStream(), Remember(), Work()
+    engine = engine_on_card(corpus, stream, batch_size=4)
+    engine.classify(TEXTS * 40, ledger, Parts(time.monotonic_ns), found)
+    assert found.batches == 100
+    assert set(stream.waits) == {"event"}, "pinned memory, copies that do not block, no value read in between"
+    assert len(stream.waits) == 100, "every batch is waited for once, after the last was handed over"
+    assert ledger.positions == list(range(400))
+    assert torch.allclose(torch.tensor(ledger.rows[:10]), torch.tensor(wanted), atol=1e-4)
+    assert found.overlapping == ("tokenise",)
+
+
+def test_the_fake_card_sees_what_the_library_itself_would_wait_for(corpus: Path) -> None:  # noqa: F811
+    """Without the ready mask the library looks at the mask of every padded batch: the test above can fail."""
+    stream = FakeStream()
+    engine = engine_on_card(corpus, stream, batch_size=4)
+    forward: Any = engine._forward
+    assert forward._ready
+    forward._ready = False
+    engine.classify(TEXTS, Remember(), Parts(time.monotonic_ns), Work())
+    assert "__bool__" in stream.waits
+
+
+def test_tokenising_ahead_is_in_effect_and_recorded(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    from runner.measure.engines.tokenizing import Tokenising
+
+    threads: list[str] = []
+    encode = Tokenising.encode
+
+    def noting(self: Tokenising, texts: Sequence[str]) -> Any:
+        threads.append(threading.current_thread().name)
+        return encode(self, texts)
+
+    monkeypatch.setattr(Tokenising, "encode", noting)
+    for wanted, name in ((True, "ahead"), (False, "MainThread")):
+        threads.clear()
+        job = job_for(corpus, batch_size=2, extra={"tokenise_ahead": wanted})
+        loaded = load_model(job.model, job.settings, "cpu", torch)
+        engine = BatchedEngine(job, torch, loaded, PaddedForward(loaded.model, loaded.tokenising, job, torch))
+        done = Remember()
+        engine.classify(TEXTS * 30, done, Parts(time.monotonic_ns), Work())
+        assert set(threads) == {name}
+        assert done.positions == list(range(300))
+        assert engine.loaded.effective["extra"] == {"tokenise_ahead": wanted}
+
+
+def test_an_error_in_the_thread_comes_out_in_its_place_and_an_early_stop_ends_it() -> None:
+    def source() -> Iterator[int]:
+        yield from range(3)
+        raise ValueError("broken text")
+
+    seen = []
+    with pytest.raises(ValueError, match="broken text"):
+        for item in Ahead(source()):
+            seen.append(item)
+    assert seen == [0, 1, 2]
+    before = threading.active_count()
+    ahead = iter(Ahead(iter(range(1000))))
+    assert next(ahead) == 0
+    ahead.close()  # type: ignore[attr-defined]
+    assert threading.active_count() == before

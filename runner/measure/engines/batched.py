@@ -11,6 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from runner.measure.batches import plan_batches
 from runner.measure.clocks import Parts
+from runner.measure.engines.ahead import Ahead
 from runner.measure.engines.base import Loaded
 from runner.measure.engines.fetch import Fetch
 from runner.measure.engines.loading import (
@@ -24,6 +25,10 @@ from runner.measure.flops import EncoderShape, executed_flops, real_flops
 from runner.measure.flops import matrix_rate as measured_rate
 from runner.measure.job import Job, Unsupported, ZeroTokens
 from runner.measure.passes import Ledger, Work
+
+# Settings below `extra` that engines of this kind read.
+_EXTRA = frozenset({"memory_margin_mib", "tokenise_ahead", "dynamic_shapes"})
+_FIRST_DOCUMENTS = 32
 
 
 class Forward(Protocol):
@@ -64,8 +69,19 @@ class BatchedEngine:
         self._forward = forward
         self._model = loaded.model
         self._batch_size: int = job.settings["batch_size"]
+        self._ahead = bool(self._extra(job).get("tokenise_ahead", not self._on_cpu))
         plan_batches([1], 1, job.settings["grouping"])  # an unknown grouping is refused before any work
         self.loaded = Loaded(self._effective(loaded.model), *self._facts(loaded), notes=loaded.notes)
+
+    @staticmethod
+    def _extra(job: Job) -> dict[str, Any]:
+        """Further settings; one that no engine of this kind knows would only seem to be in effect."""
+        extra: dict[str, Any] = job.settings["extra"]
+        unknown = sorted(set(extra) - _EXTRA)
+        if unknown:
+            known = ", ".join(sorted(_EXTRA))
+            raise Unsupported(f"extra setting {unknown[0]!r} is not known to this engine (it knows {known})")
+        return extra
 
     # ---- inside the pass ----
 
@@ -94,16 +110,29 @@ class BatchedEngine:
         ahead = len(texts)
         if grouping == "none":
             ahead = max(1, CHUNK_DOCUMENTS // self._batch_size) * self._batch_size
-        for start in range(0, len(texts), ahead):
-            with parts.busy("tokenise"):
-                tokens = self._tokenising.encode(texts[start : start + ahead])
-                lengths = [len(ids) for ids in tokens.ids]
-                plan = plan_batches(lengths, self._batch_size, grouping)
-            if 0 in lengths:
-                raise ZeroTokens([start + at for at, length in enumerate(lengths) if not length])
+        chunks = self._chunks(texts, ahead, parts)
+        if self._ahead and ahead < len(texts):
+            work.overlapping = ("tokenise",)
+            chunks = iter(Ahead(chunks))
+        for start, tokens, lengths in chunks:
+            plan = plan_batches(lengths, self._batch_size, grouping)
             work.lengths.extend(lengths)
             for batch in plan:
                 yield [start + at for at in batch], tokens.take(batch)
+
+    def _chunks(self, texts: Sequence[str], size: int, parts: Parts) -> Iterator[tuple[int, Tokens, list[int]]]:
+        """`(first position, tokens, lengths)` of `size` texts each; a card gets a small first one and starts early."""
+        start = 0
+        while start < len(texts):
+            first = self._ahead and start == 0 and size < len(texts)
+            stop = start + (min(size, -(-_FIRST_DOCUMENTS // self._batch_size) * self._batch_size) if first else size)
+            with parts.busy("tokenise"):
+                tokens = self._tokenising.encode(texts[start:stop])
+                lengths = [len(ids) for ids in tokens.ids]
+            if 0 in lengths:
+                raise ZeroTokens([start + at for at, length in enumerate(lengths) if not length])
+            yield start, tokens, lengths
+            start = stop
 
     # ---- outside the pass ----
 
@@ -179,10 +208,15 @@ class BatchedEngine:
             "workers": 1,
             "devices": 1,
         }
-        facts["extra"] = dict(self._settings["extra"])
+        asked = self._settings["extra"]
+        facts["extra"] = {"tokenise_ahead": self._ahead} if self._ahead or "tokenise_ahead" in asked else {}
+        if "memory_margin_mib" in asked:
+            facts["extra"]["memory_margin_mib"] = asked["memory_margin_mib"]  # the worker sets the limit
         if modules:
             facts["extra"]["quantized_modules"] = modules
-        return facts | self._forward.effective
+        own = dict(self._forward.effective)
+        facts["extra"] |= own.pop("extra", {})
+        return facts | own
 
     def _facts(self, loaded: LoadedModel) -> tuple[dict[str, Any], dict[str, Any]]:
         config = loaded.model.config

@@ -23,7 +23,7 @@ class CompiledForward(PaddedForward):
         self._model = torch.compile(model, mode=None if mode == "default" else mode, dynamic=self._dynamic)
         self._graphs_before = 0
         self.recompiled_shapes: list[str] = []
-        self.effective |= {"compile": mode}
+        self.effective |= {"compile": mode, "extra": {"dynamic_shapes": self._dynamic}}
 
     def logits(self, inputs: dict[str, Any]) -> Any:
         before = self._graphs()

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from runner.measure.engines.batched import BatchedEngine
 from runner.measure.engines.loading import load_model
 from runner.measure.engines.tokenizing import Tokenising, Tokens, padded_width
@@ -44,28 +42,31 @@ class PaddedForward:
         padded_width(1, self._padding, 1)  # an unknown padding is refused before any work
         self.effective: dict[str, Any] = {"engine": "transformers"}
         self.first_token_only = False
-        self._lowest = self._lowest_if_additive(job.settings["attention"])
+        self._ready = self._takes_ready_mask(job.settings["attention"])
 
-    def _lowest_if_additive(self, attention: str) -> float | None:
-        """The number that masks a token, if the model takes a ready mask of one row per text.
+    def _takes_ready_mask(self, attention: str) -> bool:
+        """Whether the model gives the same outputs with a mask that is made here, one row per text.
 
-        Such a mask is the same for all queries, so it is not built and copied for each of them. Only
-        for encoders whose outputs are the same with it, tried here; on the CPU, where it was measured.
+        The model would build one for every query and, on a card, wait for it (`mask.all()`) in every batch.
+        Only for encoders, tried here: outputs that differ in one bit leave the library's own way in use.
         """
         pad = self._tokenising.pad_token_id
-        if self._device != "cpu" or attention != "sdpa" or pad is None:
-            return None
-        if self._model.config.model_type not in _ENCODERS:
-            return None
-        lowest = float(self._torch.finfo(self._model.dtype).min)
-        ids = self._torch.full((2, 6), 5)
+        if attention != "sdpa" or pad is None or self._model.config.model_type not in _ENCODERS:
+            return False
+        ids = self._torch.full((2, 6), 5, device=self._device)
         ids[1, 2:] = pad
         plain = (ids != pad).long()
-        ready = ((1 - plain) * lowest)[:, None, None, :].to(self._model.dtype)
         with self._torch.inference_mode():
             wanted = self._model(input_ids=ids, attention_mask=plain).logits
-            found = self._model(input_ids=ids, attention_mask=ready).logits
-        return lowest if self._torch.equal(wanted, found) else None
+            found = self._model(input_ids=ids, attention_mask=self._ready_mask(plain)).logits
+        return bool(self._torch.equal(wanted, found))
+
+    def _ready_mask(self, mask: Any) -> Any:
+        """Added to the scores on the CPU (where it was measured); on a card as the library makes it itself."""
+        rows, width = mask.shape
+        if self._device != "cpu":
+            return mask.bool()[:, None, None, :].expand(rows, 1, width, width)
+        return (1 - mask)[:, None, None, :].to(self._model.dtype) * self._torch.finfo(self._model.dtype).min
 
     def inputs(self, tokens: Tokens, work: Work) -> dict[str, Any]:
         rows = tokens.ids
@@ -73,42 +74,44 @@ class PaddedForward:
         width = padded_width(longest, self._padding, self._tokenising.max_length)
         work.computed_tokens += width * len(rows)
         work.rectangles.append((len(rows), width))
-        if shortest == width:
-            arrays = {"input_ids": np.array(rows, dtype=np.int64)}
-            if tokens.type_ids is not None:
-                arrays["token_type_ids"] = np.array(tokens.type_ids, dtype=np.int64)
-        else:
-            arrays = self._padded(tokens, width)
-        inputs = {name: self._to_device(array) for name, array in arrays.items()}
-        if self._lowest is not None and "attention_mask" in inputs:
-            padded = (1 - inputs["attention_mask"])[:, None, None, :]
-            inputs["attention_mask"] = padded.to(self._model.dtype) * self._lowest
+        names = ["input_ids"]
+        names += [] if shortest == width else ["attention_mask"]
+        names += [] if tokens.type_ids is None else ["token_type_ids"]
+        # One block of memory for all inputs of a batch: one copy to a card.
+        shape = (len(names), len(rows), width)
+        on_card = self._device != "cpu"
+        block = self._torch.empty(shape, dtype=self._torch.int64, pin_memory=on_card)
+        self._fill(dict(zip(names, block.numpy(), strict=True)), tokens, width)
+        if on_card:
+            host, block = block, self._torch.empty(shape, dtype=self._torch.int64, device=self._device)
+            block.copy_(host, non_blocking=True)
+        inputs = dict(zip(names, block, strict=True))
+        if self._ready and "attention_mask" in inputs:
+            inputs["attention_mask"] = self._ready_mask(inputs["attention_mask"])
         return inputs
 
     def logits(self, inputs: dict[str, Any]) -> Any:
         return self._model(**inputs).logits
 
-    def _padded(self, tokens: Tokens, width: int) -> dict[str, Any]:
+    def _fill(self, arrays: dict[str, Any], tokens: Tokens, width: int) -> None:
+        """Token ids, and where batches are padded the padding around them, into arrays of shape (texts, width)."""
+        ids, types = arrays["input_ids"], arrays.get("token_type_ids")
+        mask = arrays.get("attention_mask")
+        if mask is None:
+            ids[:] = tokens.ids
+            if types is not None:
+                types[:] = tokens.type_ids
+            return
         if self._padding == "none":
             raise Unsupported("padding none needs texts of equal length in every batch: use batch 1 or engine packed")
-        shape = (len(tokens.ids), width)
-        arrays = {
-            "input_ids": np.full(shape, self._tokenising.pad_token_id, dtype=np.int64),
-            "attention_mask": np.zeros(shape, dtype=np.int64),
-        }
-        if tokens.type_ids is not None:
-            arrays["token_type_ids"] = np.zeros(shape, dtype=np.int64)
+        ids[:] = self._tokenising.pad_token_id
+        mask[:] = 0
+        if types is not None:
+            types[:] = 0
         left = self._tokenising.padding_side == "left"
-        for row, ids in enumerate(tokens.ids):
-            place = slice(width - len(ids), width) if left else slice(0, len(ids))
-            arrays["input_ids"][row, place] = ids
-            arrays["attention_mask"][row, place] = 1
-            if tokens.type_ids is not None:
-                arrays["token_type_ids"][row, place] = tokens.type_ids[row]
-        return arrays
-
-    def _to_device(self, array: Any) -> Any:
-        tensor = self._torch.from_numpy(array)
-        if self._device == "cpu":
-            return tensor
-        return tensor.pin_memory().to(self._device, non_blocking=True)
+        for row, own in enumerate(tokens.ids):
+            place = slice(width - len(own), width) if left else slice(0, len(own))
+            ids[row, place] = own
+            mask[row, place] = 1
+            if types is not None and tokens.type_ids is not None:
+                types[row, place] = tokens.type_ids[row]
