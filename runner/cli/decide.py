@@ -16,7 +16,7 @@ from runner.cli.output import Output, Session, runner_command
 def decide(session: Session, *, leave_out_other_locks: bool) -> Output:
     """Choose the admissible configuration with the smallest committed cost, or say `undecided` and why.
 
-    Writes decision.json, balance.json, balance.csv, attempts.csv and attempts-spreadsheet.csv below note/.
+    Writes decision.json, balance.json, balance.csv, attempts.csv, attempts-spreadsheet.csv and plan.ics below note/.
     """
     from runner.decide.answer import answer_lines
     from runner.decide.write import write_decision

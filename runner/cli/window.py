@@ -16,12 +16,14 @@ from runner.evidence.files import write_atomic
 from runner.evidence.store import read_attempts
 from runner.pricing import core
 from runner.pricing.calendar import read_calendar, write_calendar
-from runner.pricing.happened import Happened, compare, measured_tasks, phase_totals
+from runner.pricing.happened import Happened, compare, measured_tasks, phase_totals, recorded_seconds
 from runner.pricing.planfile import read_window
+from runner.pricing.planwrite import write_plan
 from runner.pricing.tasks import read_tasks
 from runner.pricing.times import local_text, parse_instant, seconds_of
 from runner.pricing.window import TaskTime, Window, window_of
-from runner.units import utc_text
+from runner.protocol.read import read_plan
+from runner.units import round_half_up, utc_text
 
 START = click.option("--start", help="first start, such as 2026-10-05T09:00")
 END = click.option("--end", help="last collection, such as 2026-10-09T09:00")
@@ -39,12 +41,17 @@ ZONE = click.option("--zone", help="IANA zone of --start and --end, such as Euro
 @click.option("--configuration", help="variant id: adds the tasks of this configuration")
 @click.option("--calendar", type=click.Path(dir_okay=False, path_type=Path),
               help="also write the tasks as an iCalendar file")
+@click.option("--write-plan", "new_plan", type=click.Path(dir_okay=False, path_type=Path),
+              help="with --tasks: also write the campaign's plan with these times as a new file")
+@click.option("--measured", is_flag=True,
+              help="measured durations in place of planned ones, as the decision uses them; needs --configuration")
 @click.option("--happened", is_flag=True, help="beside the plan, what the records of the campaign say")
 @click.option("--against", type=click.Path(dir_okay=False, path_type=Path),
               help="beside the plan, what really happened: a table or calendar with the same task ids")
 def window(
     session: Session, start: str | None, end: str | None, zone: str | None, plan_file: Path | None,
-    tasks: Path | None, configuration: str | None, calendar: Path | None, happened: bool, against: Path | None,
+    tasks: Path | None, configuration: str | None, calendar: Path | None, new_plan: Path | None, measured: bool,
+    happened: bool, against: Path | None,
 ) -> Output:
     """Elapsed hours from first start to last collection, busy time, and which packages cover."""
     if start is not None or end is not None:
@@ -53,31 +60,57 @@ def window(
             "starts_at_utc": utc_text(first), "ends_at_utc": utc_text(last),
         })
     campaign = Campaign(session.root)
+    plan_path = plan_file or campaign.plan
+    if new_plan is not None and tasks is None:
+        raise InputRefused("--write-plan needs the times of --tasks", next_step="runner window --tasks moved.ics")
+    if measured and (configuration is None or tasks is not None):
+        raise InputRefused("--measured needs the plan and --configuration", next_step="add --configuration b1")
     actual: list[TaskTime] = []
     data: dict[str, Any] = {}
+    phases: dict[str, Decimal] = {}
+    spread: dict[str, Decimal] = {}
     if tasks is not None:
         found, shown_in = tasks_window(tasks), zone or "UTC"
+        if new_plan is not None:
+            write_plan(new_plan, read_plan(plan_path), found)
     else:
-        plan, found = read_window(plan_file or campaign.plan, configuration=configuration)
+        if measured and configuration is not None:
+            from runner.flows.measured_window import measured_window  # judging is not needed for the other questions
+
+            plan, found = measured_window(campaign, plan_path, configuration)
+        else:
+            plan, found = read_window(plan_path, configuration=configuration)
         shown_in = zone or plan.zone
         if happened:
             attempts = read_attempts(campaign)
             actual += measured_tasks(plan, attempts, configuration)
-            data["phase_seconds"] = {name: f"{seconds:f}" for name, seconds in phase_totals(attempts).items()}
+            phases = phase_totals(one for one in attempts if configuration in (None, one.variant_id))
+            spread = recorded_seconds(plan, phases, configuration)
+            data["phase_seconds"] = {name: f"{seconds:f}" for name, seconds in phases.items()}
     if against is not None:
         actual += tasks_window(against).tasks
     lines = _plan_lines(found, shown_in)
     if happened or against is not None:
         rows = compare(found, actual)
-        lines += ["plan and what happened:", *(f"  {_happened_text(row, shown_in)}" for row in rows)]
-        data["happened"] = [_happened_data(row) for row in rows]
+        lines.append("plan and what happened:")
+        lines += [f"  {_happened_text(row, shown_in, spread.get(row.id))}" for row in rows]
+        data["happened"] = [_happened_data(row, spread.get(row.id)) for row in rows]
+        if phases:
+            shown = ", ".join(f"{name} {core.hours_text(round_half_up(s, 1))}" for name, s in phases.items())
+            lines.append(f"  outside of the passes, all attempts together: {shown}")
     if calendar is not None:
         write_atomic(calendar, write_calendar(found, "plan"))
         lines.append(f"calendar: {calendar}")
+    if new_plan is not None:
+        lines.append(f"plan: {new_plan}")
     return _window_output(found.window_seconds, lines, _plan_data(found) | data)
 
 
-def _happened_text(row: Happened, zone: str) -> str:
+def _happened_text(row: Happened, zone: str, spread: Decimal | None) -> str:
+    if row.actual is None and spread is not None and row.planned is not None:
+        planned = core.hours_text(seconds_of(row.planned[1] - row.planned[0]))
+        took = core.hours_text(round_half_up(spread, 1))
+        return f"{row.id}: {took} in all, spread over the attempts; planned {planned}"
     if row.actual is None:
         return f"{row.id}: {row.reason}"
     start, end = (local_text(moment, zone) for moment in row.actual)
@@ -88,7 +121,7 @@ def _happened_text(row: Happened, zone: str) -> str:
     return f"{row.id}: {start} to {end}, {later} and {longer} than planned"
 
 
-def _happened_data(row: Happened) -> dict[str, Any]:
+def _happened_data(row: Happened, spread: Decimal | None) -> dict[str, Any]:
     def span_text(pair: tuple[datetime, datetime] | None) -> list[str] | None:
         return None if pair is None else [utc_text(moment) for moment in pair]
 
@@ -98,6 +131,7 @@ def _happened_data(row: Happened) -> dict[str, Any]:
     return {
         "id": row.id, "planned_utc": span_text(row.planned), "actual_utc": span_text(row.actual), "reason": row.reason,
         "later_seconds": seconds_text(row.later_seconds), "longer_seconds": seconds_text(row.longer_seconds),
+        "recorded_seconds": seconds_text(spread),
     }
 
 
@@ -137,8 +171,8 @@ def _window_output(seconds: Decimal, lines: list[str], data: dict[str, Any]) -> 
 def _plan_lines(found: Window, zone: str) -> list[str]:
     lines = [
         f"  from {local_text(found.starts_at, zone)} to {local_text(found.ends_at, zone)}",
-        f"  busy {core.hours_text(found.busy_seconds)}, waiting {core.hours_text(found.waiting_seconds)}"
-        f" (tasks added up: {core.hours_text(found.summed_seconds)}, not priced); most lots at once: {found.most_lots}",
+        f"  busy {_shown(found.busy_seconds)}, waiting {_shown(found.waiting_seconds)}"
+        f" (tasks added up: {_shown(found.summed_seconds)}, not priced); most lots at once: {found.most_lots}",
     ]
     if found.deadline is not None and found.deadline_slack_seconds is not None:
         slack = core.hours_text(abs(found.deadline_slack_seconds))
@@ -146,10 +180,16 @@ def _plan_lines(found: Window, zone: str) -> list[str]:
         lines.append(f"  delivered {local_text(found.delivered_at, zone)}, {kept} the deadline")
     lines.append("tasks:")
     for task in found.tasks:
-        marks = [task.kind] + ["delivery"] * task.delivery + ["after the rental"] * task.after_rental
-        lines.append(f"  {local_text(task.start, zone)}  {core.hours_text(task.seconds):>10}  {task.id}"
+        marks = [task.kind] + ["measured"] * (task.source == "measured") + ["delivery"] * task.delivery
+        marks += ["after the rental"] * task.after_rental
+        lines.append(f"  {local_text(task.start, zone)}  {_shown(task.seconds):>10}  {task.id}"
                      f" ({', '.join(marks)})")
     return lines
+
+
+def _shown(seconds: Decimal) -> str:
+    """To the millisecond; limits are judged on exact seconds."""
+    return core.hours_text(round_half_up(seconds, 3))
 
 
 def _plan_data(found: Window) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
+from runner.decide.calendar import phases_of, what_happened
 from runner.decide.constraints import ORDER, evidence_constraints
 from runner.decide.fairness import expense_warnings, expenses_of, passes_warnings, rotation_warnings, search_costs
 from runner.decide.fates import Fate, Judged, judge_fates
@@ -23,6 +24,7 @@ from runner.evidence.attempt import Attempt, Status
 from runner.evidence.manifest import Manifest
 from runner.evidence.verdict import Verdict
 from runner.pricing.core import Catalogue, cost_per_corpus
+from runner.pricing.happened import replaced_seconds
 from runner.protocol.schema import Lock, LockedVariant, Plan, Protocol
 from runner.units import exact_seconds, parse_utc, round_half_up
 
@@ -176,8 +178,10 @@ def _row(
         for corpus in lock.judgement.deliverables
         if any(item.fate is Fate.ACCEPTED for item in by_corpus.get(corpus, ()))
     )
+    attempts = [item.attempt for item in configuration.judged]
+    totals = phases_of(attempts, manifests) if configuration.measured else {}
     largest, smallest = (
-        (_outlook(configuration, plan, catalogue, by_corpus, end) for end in (max, min))
+        (_outlook(configuration, plan, catalogue, by_corpus, totals, end) for end in (max, min))
         if configuration.measured
         else (None, None)
     )
@@ -223,6 +227,8 @@ def _row(
         cost_per_validated_corpus_reason=_per_corpus_reason(per_corpus.status, cost_reason),
         at_smallest=smallest,
         expenses=expenses_of(plan, configuration.variant.id),
+        phase_seconds={name: decimal_text(seconds) for name, seconds in totals.items()},
+        happened=what_happened(plan, configuration.variant.id, attempts, totals) if configuration.measured else (),
         constraints=constraints,
         admissible=bool(constraints) and all(c.status in ("met", "not applicable") for c in constraints),
         first_failed=_first_failed(constraints),
@@ -255,6 +261,7 @@ def _outlook(
     plan: Plan,
     catalogue: Catalogue,
     by_corpus: Mapping[str, Sequence[Judged]],
+    phases: Mapping[str, Decimal],
     end: object,
 ) -> Outlook:
     """Outlook at one end of the measured range: `end` is `max` or `min`."""
@@ -268,7 +275,8 @@ def _outlook(
     }
     pick = max if end is max else min
     seconds = {corpus: pick(values) for corpus, values in durations.items() if values}
-    return outlook(plan, catalogue, configuration.gpu, configuration.variant, seconds)
+    replaced = replaced_seconds(plan, phases, configuration.variant.id)
+    return outlook(plan, catalogue, configuration.gpu, configuration.variant, seconds, replaced)
 
 
 def _why_not_measured(configuration: Configuration) -> Reason:

@@ -138,6 +138,21 @@ class Outlook(Record):
     constraints: tuple[Constraint, ...] = Field(description="window, deadline, price, availability")
 
 
+class TaskHappened(Record):
+    """One task of the plan beside what the records show of it. Null: not recorded, or spread over the attempts."""
+
+    task_id: SafeName
+    title: str
+    kind: str
+    planned_start_utc: UtcText
+    planned_end_utc: UtcText
+    planned_seconds: DecimalText
+    actual_start_utc: UtcText | None = None
+    actual_end_utc: UtcText | None = None
+    actual_seconds: DecimalText | None = Field(description="from start to end, or the sum of the phases; null: unknown")
+    actual_reason: Reason | None = Field(default=None, description="why there is no duration")
+
+
 class Expense(Record):
     """Other expense of a configuration (M39), listed apart."""
 
@@ -183,6 +198,10 @@ class BalanceRow(Record):
         default=None, description="the same with the smallest accepted durations; window to cost use the largest"
     )
     expenses: tuple[Expense, ...] = ()
+    phase_seconds: dict[str, DecimalText] = Field(
+        default_factory=dict, description="time outside of the passes by phase, all attempts together (M17)"
+    )
+    happened: tuple[TaskHappened, ...] = Field(default=(), description="the plan against what really happened")
     constraints: tuple[Constraint, ...]
     admissible: bool
     first_failed: ConstraintName | None

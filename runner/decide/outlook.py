@@ -16,14 +16,20 @@ from runner.units import utc_text
 
 
 def outlook(
-    plan: Plan, catalogue: Catalogue, gpu: str, variant: LockedVariant, pass_seconds: Mapping[str, Decimal]
+    plan: Plan,
+    catalogue: Catalogue,
+    gpu: str,
+    variant: LockedVariant,
+    pass_seconds: Mapping[str, Decimal],
+    task_seconds: Mapping[str, Decimal],
 ) -> Outlook:
     """What the variant needs on `gpu` when a pass over each corpus takes `pass_seconds[corpus]`.
 
+    `task_seconds`: recorded phases in place of planned durations, for the tasks that ask for it.
     A corpus without a measured duration keeps the plan's own times. Hardware without a tariff is the
     user's own machine: no package, cost not applicable.
     """
-    window = access_window(plan, configuration=variant.id, pass_seconds=pass_seconds)
+    window = access_window(plan, configuration=variant.id, pass_seconds=pass_seconds, task_seconds=task_seconds)
     facts = window_facts(window)
     deadline = _deadline(facts)
     if not catalogue.has(gpu):

@@ -98,6 +98,7 @@ SENTENCES: dict[str, str] = {
     "attempt.unfinished": "{attempt} has not ended: it still runs, or its process was lost; it counts as a failure",
     "attempt.not-accepted": "{attempt}: {why}; {done} of {expected_count} documents",
     # calendar
+    "happened.unrecorded": "no record says when this happened",
     "calendar.past": (
         "The plan's deadline, {deadline_utc}, had passed when the protocol was frozen, {frozen_utc}: the calendar "
         "shows whether the hours fit, not whether a date was met."

@@ -12,7 +12,9 @@ from runner.decide.read import Evidence, read_evidence
 from runner.decide.tables import ATTEMPT_COLUMNS, BALANCE_COLUMNS, attempt_rows, balance_rows, csv_bytes
 from runner.evidence.campaign import Campaign
 from runner.evidence.files import write_atomic
+from runner.pricing.calendar import plan_calendar
 
+PLAN_CALENDAR = "plan.ics"
 OTHER_LOCK = "left-out.other-lock"
 
 
@@ -53,6 +55,7 @@ def decide_evidence(evidence: Evidence) -> DecisionFiles:
         "balance.csv": csv_bytes(balance_rows(balance), BALANCE_COLUMNS),
         "balance.json": balance.dump(),
         "decision.json": decision.dump(),
+        PLAN_CALENDAR: plan_calendar(evidence.plan, [variant.id for variant in evidence.lock.variants]),
     }
     return DecisionFiles(balance, decision, files)
 

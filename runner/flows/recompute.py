@@ -23,7 +23,9 @@ from runner.note.build import build_note, note_markdown
 from runner.protocol.freeze import load_lock
 from runner.protocol.procedure import foreign_code_allowed
 
-_DECISION_FILES = ("attempts.csv", "attempts-spreadsheet.csv", "balance.csv", "balance.json", "decision.json")
+_DECISION_FILES = (
+    "attempts.csv", "attempts-spreadsheet.csv", "balance.csv", "balance.json", "decision.json", "plan.ics",
+)  # fmt: skip
 _LANGUAGE = re.compile(rb"^lang: *\"?([a-z]{2})\"? *$", re.MULTILINE)
 
 

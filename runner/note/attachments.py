@@ -18,7 +18,7 @@ BUNDLE = "evidence.zip"
 _ZIP_TIME = (1980, 1, 1, 0, 0, 0)
 _FOR_PEOPLE = (
     "note/decision.json", "note/balance.json", "note/balance.csv", "note/attempts.csv",
-    "note/attempts-spreadsheet.csv", "note/decision-note.qmd", "note/signer.json",
+    "note/attempts-spreadsheet.csv", "note/decision-note.qmd", "note/plan.ics", "note/signer.json",
 )  # fmt: skip
 
 

@@ -7,6 +7,8 @@ follows the same rules as the plan: a time needs a zone or UTC, and must be one 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -14,35 +16,68 @@ from typing import Any
 from runner.errors import InputRefused, show_value
 from runner.pricing.tasks import KINDS
 from runner.pricing.times import parse_instant
-from runner.pricing.window import TaskTime, Window, window_of
+from runner.pricing.window import TaskTime, Window, place_tasks, window_of
+from runner.protocol.schema import Plan
 
 PRODUCT = "-//gpu-decision-note//plan//EN"
 _LOCAL = re.compile(r"(\d{4})(\d{2})(\d{2})T(\d{2})(\d{2})(\d{2})(Z?)", re.ASCII)
 _LENGTH = re.compile(r"P(?:(\d+)W|(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?)", re.ASCII)
 
 
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A task in the file; `only`: the configurations that have it at this time, empty for all."""
+
+    task: TaskTime
+    only: tuple[str, ...] = ()
+
+
 def write_calendar(window: Window, name: str) -> bytes:
     """All tasks as events, the deadline as a to-do. Same window, same bytes: no clock is read."""
+    return _written([_Entry(task) for task in window.tasks], window.deadline, name)
+
+
+def plan_calendar(plan: Plan, variants: Sequence[str], name: str = "plan") -> bytes:
+    """The plan as it was planned, measured durations left aside: tasks of all `variants`, deadline as a to-do.
+
+    A task that stands at different times for different configurations is one event per time, with their names.
+    """
+    own = any(task.configuration is not None for task in plan.task)
+    names = list(variants) if own and variants else [None]
+    holders: dict[TaskTime, list[str]] = {}
+    for variant in names:
+        for task in place_tasks(plan, variant, {}, {}):
+            holders.setdefault(task, []).append(variant or "")
+    entries = [
+        _Entry(task, () if len(found) == len(names) else tuple(found))
+        for task, found in sorted(holders.items(), key=lambda item: (item[0].start, item[0].end, item[0].id))
+    ]
+    return _written(entries, parse_instant(plan.deadline, plan.zone, name="deadline"), name)
+
+
+def _written(entries: Sequence[_Entry], deadline: datetime | None, name: str) -> bytes:
     from icalendar import Calendar, Event, Todo
 
     calendar = Calendar()
     calendar.add("prodid", PRODUCT)
     calendar.add("version", "2.0")
-    for task in window.tasks:
+    stamp = entries[0].task.start  # a stamp is required; the plan's own start keeps the file reproducible
+    for entry in entries:
+        task = entry.task
         event = Event()
-        event.add("uid", f"{task.id}@{name}")
-        event.add("dtstamp", window.starts_at)  # required; the plan's own start keeps the file reproducible
+        event.add("uid", f"{'.'.join([task.id, *entry.only])}@{name}")
+        event.add("dtstamp", stamp)
         event.add("dtstart", _whole_second(task.start))
         event.add("dtend", _whole_second(task.end))
-        event.add("summary", task.title)
+        event.add("summary", task.title + (f" ({', '.join(entry.only)})" if entry.only else ""))
         event.add("categories", [task.kind, *(["delivery"] if task.delivery else [])])
         event.add("x-lots", str(task.lots))
         calendar.add_component(event)
-    if window.deadline is not None:
+    if deadline is not None:
         todo = Todo()
         todo.add("uid", f"deadline@{name}")
-        todo.add("dtstamp", window.starts_at)
-        todo.add("due", _whole_second(window.deadline))
+        todo.add("dtstamp", stamp)
+        todo.add("due", _whole_second(deadline))
         todo.add("summary", "Deadline")
         calendar.add_component(todo)
     written: bytes = calendar.to_ical()

@@ -1,7 +1,8 @@
 """The plan against what really happened: every task with its planned and its actual times.
 
-What happened comes from a table or calendar with the same task ids, or from the attempts: a measurement
-task really ran from the first start to the last end of the attempts on its corpus.
+What happened comes from a table or calendar with the same task ids, or from the records: a measurement
+task really ran from the first start to the last end of the attempts on its corpus; installing, loading and
+warming up lasted as long as their phases together, spread over the attempts (M17).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
-from runner.evidence.attempt import Attempt, Status
+from runner.evidence.attempt import Attempt, PhaseName, Status
 from runner.pricing.times import seconds_of
 from runner.pricing.window import TaskTime, Window
 from runner.protocol.schema import Plan
@@ -76,11 +77,38 @@ def measured_tasks(plan: Plan, attempts: Sequence[Attempt], configuration: str |
     return tuple(found)
 
 
-def phase_totals(attempts: Iterable[Attempt]) -> Mapping[str, Decimal]:
+_OF_KIND: Mapping[str, tuple[str, ...]] = {
+    "installation": ("installation",),
+    "warm_up": ("process_start", "imports", "download", "load", "compile", "warm_up"),
+    "evaluation": ("evaluation", "writing"),
+}
+"""What the records show of a task that names no phases itself, where it is the only one of its kind."""
+
+
+def recorded_seconds(plan: Plan, totals: Mapping[str, Decimal], configuration: str | None = None) -> dict[str, Decimal]:
+    """Seconds that the phases of each task really took, by task id. Tasks without a recorded phase are left out."""
+    mine = [task for task in plan.task if task.configuration in (None, configuration)]
+    found = {}
+    for task in mine:
+        alone = sum(other.kind == task.kind for other in mine) == 1
+        names = task.phases or (_OF_KIND.get(task.kind, ()) if alone else ())
+        known = [totals[name] for name in names if name in totals]
+        if known:
+            found[task.id] = sum(known, Decimal(0))
+    return found
+
+
+def replaced_seconds(plan: Plan, totals: Mapping[str, Decimal], configuration: str | None = None) -> dict[str, Decimal]:
+    """Those that take the place of planned durations in the window: only of tasks that name their phases."""
+    asked = {task.id for task in plan.task if task.phases}
+    return {name: value for name, value in recorded_seconds(plan, totals, configuration).items() if name in asked}
+
+
+def phase_totals(attempts: Iterable[Attempt]) -> dict[str, Decimal]:
     """Seconds spent in each phase over all attempts (M17): outside the pass time, yet paid for."""
     totals: dict[str, Decimal] = {}
     for attempt in attempts:
         for phase in attempt.phases:
-            if phase.seconds is not None and not phase.inside_pass:
+            if phase.seconds is not None and not phase.inside_pass and phase.name is not PhaseName.PASS:
                 totals[phase.name.value] = totals.get(phase.name.value, Decimal(0)) + exact_seconds(phase.seconds)
     return totals

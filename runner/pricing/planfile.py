@@ -17,12 +17,14 @@ _TASK = re.compile(r"task\[(\d+)\](?:\.(\w+))?")
 
 
 def read_window(
-    path: Path, *, configuration: str | None = None, pass_seconds: Mapping[str, Decimal] | None = None
+    path: Path, *, configuration: str | None = None, pass_seconds: Mapping[str, Decimal] | None = None,
+    task_seconds: Mapping[str, Decimal] | None = None,
 ) -> tuple[Plan, Window]:
     """Plan and access window of `plan.toml`."""
     plan = read_plan(path)
     try:
-        return plan, access_window(plan, configuration=configuration, pass_seconds=pass_seconds or {})
+        return plan, access_window(plan, configuration=configuration, pass_seconds=pass_seconds or {},
+                                   task_seconds=task_seconds or {})
     except InputRefused as error:
         raise InputRefused(
             error.what, file=path, line=read_toml(path, what="plan").line(_place(error.column)), column=error.column,

@@ -233,6 +233,12 @@ class Protocol(Record):
 # ---- plan.toml -----------------------------------------------------------------------------------
 
 
+RecordedPhase = Literal[
+    "installation", "process_start", "imports", "download", "load", "compile", "warm_up", "evaluation", "writing"
+]
+"""Phases outside of the pass that manifests and attempts record (M17)."""
+
+
 class Task(Record):
     """One entry of the rental's calendar. Either start and end, or duration (and `after`)."""
 
@@ -251,6 +257,9 @@ class Task(Record):
     configuration: str | None = Field(default=None, description="variant id; only for this configuration")
     corpus: SafeName | None = Field(default=None, description="measurement: whose duration; default: the deliverable")
     passes: int = Field(default=1, ge=1, description="measurement: lasts this many largest accepted durations")
+    phases: tuple[RecordedPhase, ...] = Field(
+        default=(), description="once recorded, the sum of these phases takes the place of the planned duration"
+    )
 
 
 class Expense(Record):

@@ -23,7 +23,7 @@ from runner.protocol.schema import Lock
 from tests.support.small_campaign import ROWS, make_attempt, make_campaign, store_attempt, write_predictions
 
 CASES = Path(__file__).parents[1] / "cases"
-NAMES = ("attempts.csv", "attempts-spreadsheet.csv", "balance.csv", "balance.json", "decision.json")
+NAMES = ("attempts.csv", "attempts-spreadsheet.csv", "balance.csv", "balance.json", "decision.json", "plan.ics")
 TARIFFS = (
     "gpu,device_pattern,cards_per_lot,memory_gib_per_card,days,price_per_lot,currency,catalogue_date,source\n"
     "rtx-4090,NVIDIA GeForce RTX 4090,1,24,7,110.00,USD,2026-09-24,test catalogue\n"

@@ -20,6 +20,7 @@ from runner.flows import integrity
 from runner.flows.archive import make_archive
 from runner.flows.verification import Verification
 from runner.flows.verify import verify
+from runner.note.attachments import attached_files
 from runner.seal.sums import make_list, parse_list
 from tests.flows.conftest import measured_campaign
 
@@ -54,6 +55,20 @@ def test_an_untouched_campaign_fits_and_says_what_a_test_key_proves(campaign: Ca
     assert not found.trusted
     assert "shows consistency only, not who signed" in found.bottom_line
     assert {step.status for step in found.steps} == {"passed"}
+
+
+def test_the_plan_as_a_calendar_is_signed_attached_and_recomputed(campaign: Campaign, tmp_path: Path) -> None:
+    """Issue 4, 2: note/plan.ics is covered by the list, by the PDF, and follows from the plan, whoever signed it."""
+    calendar = campaign.note / "plan.ics"
+    assert "note/plan.ics" in parse_list((campaign.note / "SHA256SUMS").read_bytes(), file="list").files
+    assert attached_files(campaign.note / "decision-note.pdf")["note/plan.ics"] == calendar.read_bytes()
+    copy = Campaign(tmp_path / "copy")
+    shutil.copytree(campaign.root, copy.root)
+    moved = calendar.read_bytes().replace(b"DTSTART:20", b"DTSTART:19", 1)
+    (copy.note / "plan.ics").write_bytes(moved)
+    assert "note/plan.ics" in str(failed(verify(copy.root)))
+    sign_again(copy)
+    assert "note/plan.ics: differs" in str(failed(verify(copy.root))["decision"])
 
 
 def test_a_note_folder_is_enough_to_name_the_campaign(campaign: Campaign) -> None:

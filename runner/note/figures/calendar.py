@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 from babel.dates import format_datetime
 from matplotlib.axes import Axes
 
+from runner.decide.calendar import replaced_in
 from runner.decide.model import BalanceRow
 from runner.note.figures.canvas import Drawing, blank
 from runner.note.figures.style import BLUE, FAINT, GREEN, INK, ORANGE, QUIET, RED, SKY, WHITE, Pen
@@ -71,7 +72,8 @@ def _window(pen: Pen, row: BalanceRow | None) -> Window:
         if summary.raw_seconds:
             largest = max(exact_seconds(value) for value in summary.raw_seconds)
             seconds[summary.corpus_id] = max(largest, seconds.get(summary.corpus_id, Decimal(0)))
-    return access_window(pen.evidence.plan, configuration=row.variant_id if row else None, pass_seconds=seconds)
+    return access_window(pen.evidence.plan, configuration=row.variant_id if row else None, pass_seconds=seconds,
+                         task_seconds=replaced_in(pen.evidence.plan, row))
 
 
 def _number(instant: datetime) -> float:

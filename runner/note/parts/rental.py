@@ -5,11 +5,13 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
+from runner.decide.calendar import replaced_in
 from runner.decide.model import BalanceRow
 from runner.note.evidence import Evidence
 from runner.note.format import exact
 from runner.note.i18n import N_
 from runner.note.parts.options import cost_words, package_words
+from runner.note.parts.tables import MOST_ROWS
 from runner.note.words import NOTHING, Speaker
 from runner.pricing.core import PackageLine, lots_for_cards, package_lines
 from runner.pricing.window import Window, access_window
@@ -42,6 +44,7 @@ def rental(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
         "busy": speaker.fmt.hours(window.busy_seconds),
         "waiting": speaker.fmt.hours(window.waiting_seconds),
         "windows": [_window_row(item, evidence, speaker) for item in evidence.measured_rows if item.window],
+        "happened": [line for item in evidence.measured_rows for line in _happened(item, speaker)][:MOST_ROWS],
         "packages": _packages(evidence, window, row, speaker),
         "costs": [_cost_row(item, speaker) for item in evidence.measured_rows if not item.own_machine],
         "expenses": _expenses(evidence, speaker),
@@ -59,7 +62,27 @@ def _window(evidence: Evidence, row: BalanceRow | None) -> Window:
             if summary.raw_seconds:
                 largest = max(exact_seconds(value) for value in summary.raw_seconds)
                 seconds[summary.corpus_id] = max(largest, seconds.get(summary.corpus_id, Decimal(0)))
-    return access_window(evidence.plan, configuration=row.variant_id if row else None, pass_seconds=seconds)
+    return access_window(evidence.plan, configuration=row.variant_id if row else None, pass_seconds=seconds,
+                         task_seconds=replaced_in(evidence.plan, row))
+
+
+def _happened(row: BalanceRow, speaker: Speaker) -> list[dict[str, str]]:
+    """Tasks of which the records show a time, beside the plan. Nothing recorded: the balance says so, not this table."""
+    fmt = speaker.fmt
+    return [
+        {
+            "name": row.configuration_id,
+            "task": task.title,
+            "planned": fmt.duration(task.planned_seconds),
+            "took": fmt.duration(task.actual_seconds),
+            "difference": fmt.duration(exact(task.actual_seconds) - exact(task.planned_seconds)),
+            "since": speaker.catalogue.gettext("spread over the attempts")
+            if task.actual_start_utc is None
+            else fmt.instant(task.actual_start_utc),
+        }
+        for task in row.happened
+        if task.actual_seconds is not None
+    ]
 
 
 def _task(task: Any, evidence: Evidence, speaker: Speaker) -> dict[str, str]:
