@@ -50,6 +50,18 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "rehearse": ("doctor", "rehearse", "Longest texts, largest batch, disk, key, clock, end: a try, nothing counted."),
     "price": ("pricing", "price", "Committed cost of a package; which packages cover a window."),
 }
+# What `runner --help` shows together, in the order of the work.
+SECTIONS: dict[str, tuple[str, ...]] = {
+    "Start": ("note", "corpus", "protocol", "doctor", "rehearse"),
+    "The chain, step by step": (
+        "baseline", "freeze", "plan", "measure", "collect", "validate", "exclude", "decide", "report", "verify",
+        "archive",
+    ),
+    "Prices and time": ("price", "window", "calculator", "forecast", "rental"),
+    "Asking again": ("again", "compare", "reprice"),
+    "Exercises and the embedded example": ("lab", "memory", "demo-model"),
+}  # fmt: skip
+
 # Modules that only a part of the installation brings (extras of pyproject.toml).
 PARTS = {
     "measure": ("torch", "transformers", "safetensors", "huggingface_hub", "pynvml", "psutil"),
@@ -59,12 +71,14 @@ PARTS = {
     ),
 }  # fmt: skip
 
+_NAME_WIDTH = max(map(len, COMMANDS))
+
 
 class LazyGroup(click.Group):
     """Group whose commands live in modules that are imported on use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
+        return [name for names in SECTIONS.values() for name in names]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
@@ -75,8 +89,9 @@ class LazyGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, _, text) in COMMANDS.items()])
+        for title, names in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(_NAME_WIDTH), COMMANDS[name][2]) for name in names])
 
 
 @click.group("runner", cls=LazyGroup)
@@ -153,7 +168,7 @@ def _refuse_usage(error: click.ClickException, arguments: list[str]) -> int:
     help_of = context.command_path if context is not None else "runner"
     what = error.format_message().rstrip(".")
     if isinstance(error, click.MissingParameter) and isinstance(error.param, click.Option) and error.param.help:
-        what += f": {error.param.help}"
+        what += f". {error.param.help.rstrip('.')}"
     refused = InputRefused(what, next_step=f"{help_of} --help")
     return _refuse(refused, arguments)
 

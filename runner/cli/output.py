@@ -49,6 +49,11 @@ def write_line(text: str, *, error: bool = False, for_people: bool = True) -> No
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
+def _sentence(text: str) -> str:
+    """One form for the explanations of all options: a capital letter first, a full stop last."""
+    return text[0].upper() + text[1:] + ("" if text.endswith((".", "?")) else ".")
+
+
 def runner_command(name: str, **attributes: Any) -> Callable[[Callable[..., Output]], click.Command]:
     """A click command with `--json` that prints the `Output` it returns.
 
@@ -75,6 +80,9 @@ def runner_command(name: str, **attributes: Any) -> Callable[[Callable[..., Outp
             context.exit(output.exit_code)
 
         command: click.Command = click.command(name, **attributes)(call)  # type: ignore[no-untyped-call]
+        for parameter in command.params:
+            if isinstance(parameter, click.Option) and parameter.help:
+                parameter.help = _sentence(parameter.help)
         return command
 
     return wrap

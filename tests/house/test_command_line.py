@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 import pytest
 
-from runner.cli.main import COMMANDS, PARTS, LazyGroup, cli, run
+from runner.cli.main import COMMANDS, PARTS, SECTIONS, LazyGroup, cli, run
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -69,7 +69,15 @@ def test_every_option_is_explained_and_json_is_there(name: str) -> None:
         options = {option: parameter for parameter in leaf.params for option in parameter.opts}
         assert "--json" in options, leaf.name
         for option, parameter in options.items():
-            assert isinstance(parameter, click.Argument) or parameter.help, f"{leaf.name} {option} has no help"
+            if isinstance(parameter, click.Option):
+                text = parameter.help
+                assert text, f"{leaf.name} {option} has no help"
+                assert text[0].upper() == text[0] and text.endswith("."), f"{leaf.name} {option}: {text}"
+
+
+def test_every_command_is_shown_once_in_a_section() -> None:
+    shown = [name for names in SECTIONS.values() for name in names]
+    assert sorted(shown) == sorted(COMMANDS)
 
 
 def test_unknown_command_is_exit_2_with_a_message(capsys: pytest.CaptureFixture[str]) -> None:
@@ -155,7 +163,7 @@ def test_the_parts_are_those_of_the_installation() -> None:
 @pytest.mark.parametrize(
     ("arguments", "what"),
     [
-        (["price"], "Missing option '--gpu': name in tariffs.csv"),
+        (["price"], "Missing option '--gpu'. Name in tariffs.csv"),
         (["report", "--language", "xx"], "Invalid value for '--language': 'xx' is not one of 'en', 'de', 'tr', 'fr'"),
         (["doctor", "--colour"], "No such option '--colour'"),
         (["verify", "a", "b"], "Got unexpected extra argument (b)"),
@@ -177,4 +185,4 @@ def test_a_wrong_call_is_one_message_and_for_machines_one_object(
     assert shown.out == ""
     assert run([*arguments, "--json"]) == 2
     shown = capsys.readouterr()
-    assert json.loads(shown.out)["error"].startswith(what.split(":")[0])
+    assert json.loads(shown.out)["error"].startswith(what.split(":")[0].split(". ")[0])
