@@ -21,11 +21,12 @@ from runner.measure.job import ZERO_TOKENS, Job, ModelSource
 from runner.measure.rows import WorkFiles, verdict_on_end
 from runner.measure.run import corpus_source
 from runner.measure.supervisor import ChildEnd, StopRequest, run_worker
+from runner.protocol.judgement import check_inputs
 from runner.protocol.labels import label_table
 from runner.protocol.lengths import effective_max_length
 from runner.protocol.modelfiles import ModelFolder, resolve_model
 from runner.protocol.modelformat import check_model_files
-from runner.protocol.read import read_protocol
+from runner.protocol.read import read_plan, read_protocol
 from runner.protocol.schema import CorpusFiles, Protocol
 
 
@@ -55,6 +56,7 @@ def make_baselines(campaign: Campaign, gpu: str = OWN_MACHINE) -> tuple[Baseline
     folder = resolve_model(protocol.model, campaign.protocol_dir)
     check_model_files(folder.path)
     corpora = [(files, _read(campaign, files)) for files in protocol.corpus]
+    check_inputs(campaign, protocol, read_plan(campaign.plan), {files.id: corpus for files, corpus in corpora})
     model = _model_source(protocol, folder, [corpus for _, corpus in corpora])
     presence = look_for(gpu, 1, campaign.tariffs)
     if presence.torch_device is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -199,6 +199,16 @@ def _table(protocol: Protocol, folder: ModelFolder, corpora: Iterable[Corpus]) -
     config_file = folder.path / "config.json"
     labels = {document.label or "" for corpus in corpora for document in corpus.documents}
     return label_table(load_json_file(config_file), protocol.model, labels, file=config_file)
+
+
+def check_inputs(campaign: Campaign, protocol: Protocol, plan: Plan, corpora: Mapping[str, Corpus]) -> None:
+    """What the freeze would refuse of plan, corpora and evaluation, before a baseline costs minutes (M2, M5)."""
+    _check_deliverables(campaign, protocol, plan)
+    if protocol.evaluation is not None:
+        find_procedure(protocol.evaluation, campaign.protocol_dir)
+    for files in protocol.corpus:
+        _check_tuning(campaign, files, corpora[files.id])
+        _check_subgroups(campaign, protocol, files, corpora[files.id])
 
 
 def _check_deliverables(campaign: Campaign, protocol: Protocol, plan: Plan) -> None:

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from runner.cli.main import run as runner
-from runner.errors import NotAccepted
+from runner.errors import InputRefused, NotAccepted
 from runner.evidence.campaign import Campaign
 from runner.measure.baseline import make_baselines
 from tests.support.small_campaign import PROTOCOL, make_campaign
@@ -56,3 +56,21 @@ def test_a_baseline_on_a_card_that_is_not_there_is_not_made(campaign: Campaign) 
     assert not campaign.baseline_dir.exists()
 
 
+@pytest.mark.parametrize("fault", ["no plan", "deliverable", "subgroup", "tuning"])
+def test_m2_what_the_freeze_would_refuse_costs_no_baseline(campaign: Campaign, fault: str) -> None:
+    """M2, M5: plan, subgroups and tuning are checked before the model is loaded."""
+    text = campaign.protocol.read_text(encoding="utf-8")
+    plan = campaign.plan.read_text(encoding="utf-8")
+    if fault == "no plan":
+        campaign.plan.unlink()
+    elif fault == "deliverable":
+        campaign.plan.write_text(plan.replace('"small-final"', '"another"'), encoding="utf-8")
+    elif fault == "subgroup":
+        campaign.protocol.write_text(text.replace('value = "short"', 'value = "Short"'), encoding="utf-8")
+    else:
+        shutil.copy(campaign.protocol_dir / "corpus" / "final.csv", campaign.protocol_dir / "corpus" / "tuning.csv")
+        final = 'final = "corpus/final.csv"'
+        campaign.protocol.write_text(text.replace(final, f'{final}\ntuning = "corpus/tuning.csv"'), encoding="utf-8")
+    with pytest.raises(InputRefused):
+        make_baselines(campaign)
+    assert not campaign.baseline_dir.exists()
