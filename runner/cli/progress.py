@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import sys
 import time
@@ -45,6 +46,12 @@ def _shortened(message: str) -> str:
     return line if len(line) <= _MESSAGE_CHARACTERS else line[:_MESSAGE_CHARACTERS] + "…"
 
 
+def _say(text: str) -> None:
+    """A line on standard error; a terminal that has gone loses the text, not the measurement."""
+    with contextlib.suppress(OSError, ValueError):
+        write_line(text, error=True)
+
+
 class Lines:
     """Plain lines on standard error: standard output stays for the result."""
 
@@ -57,11 +64,11 @@ class Lines:
     def begin(self, planned: Sequence[Planned], slots: int) -> None:
         self._total = len(planned)
         if 0 < len(planned) < slots:
-            write_line(f"{slots - len(planned)} of {slots} passes were run before, {len(planned)} are left", error=True)
+            _say(f"{slots - len(planned)} of {slots} passes were run before, {len(planned)} are left")
 
     def not_here(self, problem: str, rows: int) -> None:
         self._total = rows
-        write_line(f"nothing can be measured: {problem}", error=True)
+        _say(f"nothing can be measured: {problem}")
 
     def started(self, planned: Planned) -> None:
         pass
@@ -71,7 +78,7 @@ class Lines:
 
     def ended(self, attempt: Attempt) -> None:
         self._done += 1
-        write_line(f"[{self._done}/{self._total}] {describe(attempt)}", error=True)
+        _say(f"[{self._done}/{self._total}] {describe(attempt)}")
 
 
 class Bar(Lines):
@@ -100,15 +107,20 @@ class Bar(Lines):
         bar = "#" * filled + "." * (_BAR_CHARACTERS - filled)
         line = f"[{bar}] {self._done}/{self._total} {self._running} {self._time_left()}"
         columns = shutil.get_terminal_size().columns  # a line that wraps could not be taken back
-        sys.stderr.write(f"\r\x1b[K{line[: columns - 1]}")
-        sys.stderr.flush()
+        self._draw(f"\r\x1b[K{line[: columns - 1]}")
 
     def ended(self, attempt: Attempt) -> None:
         self._seconds.setdefault(attempt.variant_id, []).append(time.monotonic() - self._attempt_start)
         if self._left:
             self._left.pop(0)
-        sys.stderr.write("\r\x1b[K")
+        self._draw("\r\x1b[K")
         super().ended(attempt)
+
+    @staticmethod
+    def _draw(text: str) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            sys.stderr.write(text)
+            sys.stderr.flush()
 
     def _time_left(self) -> str:
         """Mean of what each variant took so far; variants not seen yet take the mean of the others."""

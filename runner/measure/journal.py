@@ -27,6 +27,18 @@ _HEADER = b"outputs=%08d\n"
 _HEADER_BYTES = 17
 
 
+def _append(descriptor: int, data: bytes) -> None:
+    """The whole of it or nothing: what a full disk took of it is taken back before the error goes on."""
+    done = 0
+    try:
+        while done < len(data):
+            done += os.write(descriptor, data[done:])
+    except OSError:
+        if done:
+            os.ftruncate(descriptor, os.fstat(descriptor).st_size - done)
+        raise
+
+
 class Journal:
     """Events of one attempt, appended line by line."""
 
@@ -36,7 +48,7 @@ class Journal:
 
     def event(self, name: str, **fields: object) -> None:
         line = {"event": name, "mono_ns": time.monotonic_ns(), **fields}
-        os.write(self._descriptor, json.dumps(line, ensure_ascii=False, allow_nan=False).encode() + b"\n")
+        _append(self._descriptor, json.dumps(line, ensure_ascii=False, allow_nan=False).encode() + b"\n")
 
     def close(self) -> None:
         os.close(self._descriptor)
@@ -58,11 +70,11 @@ class ResultSpool:
             width = outputs.shape[1]
             self._record = _record_type(width)
             self._descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-            os.write(self._descriptor, _HEADER % width)
+            _append(self._descriptor, _HEADER % width)
         rows = np.empty(len(positions), dtype=self._record)
         rows["position"] = positions
         rows["outputs"] = outputs
-        os.write(self._descriptor, rows.tobytes())
+        _append(self._descriptor, rows.tobytes())
 
     def close(self) -> None:
         if self._descriptor is not None:
@@ -132,12 +144,31 @@ def _read_spool(path: Path) -> tuple[list[int], NDArray[np.float32]]:
     import numpy as np
 
     data = path.read_bytes() if path.exists() else b""
-    if len(data) < _HEADER_BYTES:
+    width = _width(data)
+    if width is None:
         return [], np.empty((0, 0), dtype=np.float32)
-    record = _record_type(int(data[8:16]))
+    record = _record_type(width)
     count = (len(data) - _HEADER_BYTES) // record.itemsize
     rows = np.frombuffer(data, dtype=record, count=count, offset=_HEADER_BYTES)
-    return rows["position"].tolist(), rows["outputs"].copy()
+    whole = _distinct(rows["position"].tolist())
+    return whole, rows["outputs"][: len(whole)].copy()
+
+
+def _width(data: bytes) -> int | None:
+    """Outputs per document by the header; None where a power cut left none."""
+    header = data[:_HEADER_BYTES]
+    digits = header[8:16]
+    return int(digits) if header == b"outputs=" + digits + b"\n" and digits.isdigit() and int(digits) else None
+
+
+def _distinct(positions: list[int]) -> list[int]:
+    """Up to the first that cannot be: a power cut may leave zeros where records should be."""
+    seen: set[int] = set()
+    for at, position in enumerate(positions):
+        if position < 0 or position in seen:
+            return positions[:at]
+        seen.add(position)
+    return positions
 
 
 def count_results(path: Path, outputs: int | None = None) -> int:
@@ -152,7 +183,7 @@ def _count_spool(path: Path, outputs: int | None) -> int:
             return 0
         if outputs is None:
             with path.open("rb") as stream:
-                outputs = int(stream.read(_HEADER_BYTES)[8:16])
+                outputs = _width(stream.read(_HEADER_BYTES))
     except FileNotFoundError:
         return 0
-    return (size - _HEADER_BYTES) // (8 + 4 * outputs)
+    return 0 if outputs is None else (size - _HEADER_BYTES) // (8 + 4 * outputs)

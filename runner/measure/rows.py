@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from runner.errors import InputRefused
 from runner.evidence.attempt import (
     Attempt,
     ErrorInfo,
@@ -20,7 +21,7 @@ from runner.evidence.attempt import (
 from runner.evidence.campaign import Campaign
 from runner.evidence.canonical import pretty_json, sha256_bytes, sha256_file
 from runner.evidence.files import write_atomic
-from runner.measure.journal import count_results, read_journal, read_results
+from runner.measure.journal import JournalState, count_results, read_journal, read_results
 from runner.measure.predictions import write_predictions
 from runner.measure.supervisor import ChildEnd
 from runner.protocol.labels import LabelTable, NonFiniteLogits, decode
@@ -84,9 +85,17 @@ def final_row(attempt: Attempt, end: ChildEnd, files: WorkFiles, ids: tuple[str,
 
 def lost_row(attempt: Attempt, files: WorkFiles, ids: tuple[str, ...], table: LabelTable | None) -> Attempt:
     """An attempt whose parent was lost: what the journal tells, and `lost` (RE-01)."""
-    journal = read_journal(files.journal)
-    completed = max(count_results(files.results), journal.completed or 0)
-    reason = "lost: no end event"
+    notes: list[str] = []
+    try:
+        journal = read_journal(files.journal)
+    except InputRefused as error:  # a power cut may leave zeros where lines should be
+        journal = JournalState((), 0)
+        notes.append(f"the journal cannot be read from line {error.line} on")
+    if journal.torn_bytes:
+        notes.append(f"{journal.torn_bytes} torn bytes at the end of the journal")
+    positions, _ = read_results(files.results)
+    completed = min(max(len(positions), journal.completed or 0), attempt.expected_documents)
+    reason = "lost: the worker had ended, its row was not written" if journal.ended else "lost: no end event"
     row: dict[str, Any] = {
         "status": Status.LOST,
         "error": ErrorInfo(
@@ -96,7 +105,7 @@ def lost_row(attempt: Attempt, files: WorkFiles, ids: tuple[str, ...], table: La
         ),
         "completed_documents": completed,
         "journal": _reference(files, files.journal),
-        "notes": (f"{journal.torn_bytes} torn bytes at the end of the journal",) if journal.torn_bytes else (),
+        "notes": tuple(notes),
     }
     row |= dict.fromkeys(
         ("pass_seconds_reason", "tokens_reason", "memory_reason", "effective_reason", "recompilations_reason"), reason
@@ -192,7 +201,9 @@ def _predictions(
     positions, outputs = read_results(files.results)
     if not positions:
         return {"predictions": None, "predictions_partial": False}
-    order = sorted(range(len(positions)), key=positions.__getitem__)
+    order = sorted((at for at in range(len(positions)) if positions[at] < len(ids)), key=positions.__getitem__)
+    if not order:
+        return {"predictions": None, "predictions_partial": False}
     try:
         decoded = decode(outputs[order], table)
     except NonFiniteLogits as error:

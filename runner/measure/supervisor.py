@@ -52,7 +52,9 @@ class StopRequest:
 
     @contextlib.contextmanager
     def listening(self) -> Iterator[StopRequest]:
-        before = {number: signal.signal(number, self._handle) for number in self._SIGNALS}
+        # What is ignored stays so: `nohup runner measure` has to survive the end of the connection.
+        heard = [number for number in self._SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+        before = {number: signal.signal(number, self._handle) for number in heard}
         try:
             yield self
         finally:
@@ -107,7 +109,7 @@ def run_worker(
                 start_new_session=True,
             )
         os.close(write_end)
-        timed_out, stopped_by = _wait(child, read_end, start + timeout_seconds, stop, tick)
+        timed_out, stopped_by = _ended(child, read_end, start + timeout_seconds, stop, tick)
     finally:
         os.close(read_end)
     if timed_out or stopped_by:
@@ -133,6 +135,22 @@ def run_worker(
     for file in (job_file, stderr_file, Path(job.result)):
         file.unlink(missing_ok=True)
     return end
+
+
+def _ended(
+    child: subprocess.Popen[bytes],
+    alive: int,
+    deadline: float,
+    stop: StopRequest,
+    tick: Callable[[], None] | None,
+) -> tuple[bool, str | None]:
+    """`_wait`, and no worker goes on behind an error of this process."""
+    try:
+        return _wait(child, alive, deadline, stop, tick)
+    except BaseException:
+        _kill_group(child.pid)
+        child.wait()
+        raise
 
 
 def _wait(
@@ -180,5 +198,10 @@ def _read_result(path: Path) -> Mapping[str, Any] | None:
 
 
 def _tail(path: Path) -> str:
-    data = path.read_bytes() if path.exists() else b""
-    return data[-_STDERR_BYTES:].decode("utf-8", "replace").strip()
+    """The end of what the worker printed; a chatty program of the user's may have printed a lot."""
+    try:
+        with path.open("rb") as stream:
+            stream.seek(max(0, path.stat().st_size - _STDERR_BYTES))
+            return stream.read(_STDERR_BYTES).decode("utf-8", "replace").strip()
+    except FileNotFoundError:
+        return ""

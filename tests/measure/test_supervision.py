@@ -12,13 +12,15 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from runner.cli.main import run as runner
 from runner.evidence.attempt import Attempt, Status
 from runner.evidence.campaign import Campaign
 from runner.evidence.store import AttemptStore, read_attempts
-from runner.measure.journal import read_journal
+from runner.measure.journal import Journal, ResultSpool, read_journal, read_results
 from runner.measure.oom import OomCounters
 from runner.measure.rows import WorkFiles, verdict_on_end
 from runner.measure.supervisor import ChildEnd
@@ -145,7 +147,7 @@ def _wait_for_progress(campaign: Campaign, at_least: int = 3) -> int:
     raise AssertionError("the worker made no progress")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_ctrl_c_leaves_interrupted_and_its_slot_is_run_again(tmp_path: Path, number: signal.Signals) -> None:
     campaign = light_campaign(tmp_path, documents=60, passes=2, sleep=0.02)
     parent = _measure_in_a_process(campaign)
@@ -162,6 +164,65 @@ def test_ctrl_c_leaves_interrupted_and_its_slot_is_run_again(tmp_path: Path, num
     rows = read_attempts(campaign)
     assert [item.status for item in rows] == [Status.INTERRUPTED, Status.COMPLETED, Status.COMPLETED]
     assert (rows[1].slot, rows[1].retry_of) == (row.slot, row.attempt_id)
+
+
+def test_a_hangup_that_is_ignored_stays_ignored(tmp_path: Path) -> None:
+    """`nohup runner measure` has to survive the end of the connection to a rental."""
+    campaign = light_campaign(tmp_path, documents=40, passes=2, sleep=0.02)
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        parent = _measure_in_a_process(campaign)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    _wait_for_progress(campaign)
+    parent.send_signal(signal.SIGHUP)
+    assert parent.wait(60) == 0
+    assert [row.status for row in read_attempts(campaign)] == [Status.COMPLETED, Status.COMPLETED]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_a_signal_to_the_worker_leaves_killed_and_the_series_goes_on(tmp_path: Path, number: signal.Signals) -> None:
+    campaign = light_campaign(tmp_path, documents=40, passes=2, sleep=0.02)
+    parent = _measure_in_a_process(campaign)
+    os.kill(_wait_for_progress(campaign), number)
+    assert parent.wait(60) == 3, "one slot is not completed"
+    first, second = read_attempts(campaign)
+    assert (first.status, second.status) == (Status.KILLED, Status.COMPLETED)
+    assert first.completed_documents is not None and 3 <= first.completed_documents < 40
+    assert first.error is not None and number.name in f"{first.error.message} {first.error.evidence}"
+    assert run(campaign).written == (), "a killed slot is done: its row stays (M23)"
+
+
+def test_a_second_measurement_at_the_same_time_is_refused_and_disturbs_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    campaign = light_campaign(tmp_path, documents=40, passes=2, sleep=0.02)
+    parent = _measure_in_a_process(campaign)
+    _wait_for_progress(campaign)
+    assert runner(["--campaign", str(tmp_path), "measure", "--gpu", "cpu"]) == 2
+    assert f"another measurement is running in this campaign (process {parent.pid})" in capsys.readouterr().err
+    assert parent.wait(60) == 0
+    assert [row.status for row in read_attempts(campaign)] == [Status.COMPLETED, Status.COMPLETED]
+    assert not (campaign.records / ".lock").exists()
+
+
+def test_a_terminal_that_goes_away_stops_nothing(tmp_path: Path) -> None:
+    """The progress writes to a pipe whose reader is gone; the rows are what counts."""
+    campaign = light_campaign(tmp_path, documents=10, passes=2)
+    code = (
+        "import sys, pathlib\nfrom runner.cli.progress import Bar\nfrom runner.evidence.campaign import Campaign\n"
+        "from runner.measure.run import Request, measure\nfrom tests.measure.light import WORKER\n"
+        "sys.stderr.close()\n"
+        "outcome = measure(Campaign(pathlib.Path(sys.argv[1])), Request('cpu'), Bar(), WORKER)\n"
+        "sys.exit(0 if outcome.complete else 3)\n"
+    )
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=Path(__file__).parents[2], stderr=write_end,
+                          check=False)
+    os.close(write_end)
+    assert done.returncode == 0
+    assert len(read_attempts(campaign)) == 2
 
 
 def test_re01_a_killed_parent_leaves_a_lost_row_and_no_orphan(tmp_path: Path) -> None:
@@ -205,6 +266,71 @@ def test_re01_a_journal_without_end_is_recovered_once(tmp_path: Path) -> None:
         found = {item.attempt_id: item for item in read_attempts(campaign)}
         assert len(found) == 2
         assert (found["k1"].status, found["k1"].completed_documents) == (Status.LOST, 37)
+
+
+def _lost(campaign: Campaign) -> Attempt:
+    """A `started` row as a parent that was lost leaves it; its files are the caller's."""
+    run(campaign, passes=1)
+    (row,) = read_attempts(campaign)
+    store = AttemptStore(campaign)
+    started = row.model_copy(
+        update={"attempt_id": "k2", "chain": store.next_link(row.chain.machine_id), "status": Status.STARTED,
+                "slot": row.slot.model_copy(update={"pass_index": 1}), "predictions": None, "journal": None}
+    )
+    store.start(started)
+    return started
+
+
+def test_re01_zeros_of_a_power_cut_are_no_finished_documents(tmp_path: Path) -> None:
+    campaign = light_campaign(tmp_path, documents=10)
+    files = WorkFiles(campaign, _lost(campaign).attempt_id)
+    spool = ResultSpool(files.results)
+    spool.add([0, 1, 2], np.array([[2, -2], [-2, 2], [2, -2]], dtype=np.float32))
+    spool.close()
+    with files.results.open("ab") as stream:
+        stream.write(bytes(16 * 4 + 3))
+    files.journal.write_bytes(b'{"event": "start", "total": 10}\n' + bytes(40) + b"\n")
+    run(campaign)
+    row = {item.attempt_id: item for item in read_attempts(campaign)}["k2"]
+    assert (row.status, row.completed_documents) == (Status.LOST, 3)
+    assert row.predictions is not None and row.predictions.rows == 3
+    assert "the journal cannot be read from line 2 on" in row.notes
+
+
+def test_a_worker_that_had_ended_before_its_parent_was_lost_is_not_said_to_have_no_end(tmp_path: Path) -> None:
+    campaign = light_campaign(tmp_path, documents=10)
+    files = WorkFiles(campaign, _lost(campaign).attempt_id)
+    with contextlib.closing(Journal(files.journal)) as journal:
+        journal.event("start", total=10)
+        journal.event("end", status="completed", completed=10)
+    run(campaign)
+    row = {item.attempt_id: item for item in read_attempts(campaign)}["k2"]
+    assert (row.status, row.completed_documents) == (Status.LOST, 10)
+    assert row.error is not None and "its row was not written" in row.error.message
+
+
+def test_a_record_that_does_not_fit_on_the_disk_leaves_no_half(tmp_path: Path) -> None:
+    """A file size limit cuts a write in two, as a full disk does: what came before stays readable."""
+    code = (
+        "import resource, signal, sys, pathlib\nimport numpy as np\n"
+        "from runner.measure.journal import Journal, ResultSpool\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "spool, journal = ResultSpool(pathlib.Path(sys.argv[1])), Journal(pathlib.Path(sys.argv[2]))\n"
+        "spool.add([0], np.zeros((1, 2), np.float32))\njournal.event('start', text='x' * 20)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (120, 120))\n"
+        "for write in (lambda: spool.add(range(1, 9), np.zeros((8, 2), np.float32)),\n"
+        "              lambda: journal.event('more', text='y' * 200)):\n"
+        "    try:\n        write()\n    except OSError as error:\n        print(error.errno)\n"
+        "spool.add([1], np.ones((1, 2), np.float32))\n"
+    )
+    results, journal = tmp_path / "results", tmp_path / "journal.jsonl"
+    done = subprocess.run([sys.executable, "-c", code, str(results), str(journal)], cwd=Path(__file__).parents[2],
+                          capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["27", "27"]
+    positions, outputs = read_results(results)
+    assert positions == [0, 1] and outputs[1].tolist() == [1.0, 1.0]
+    state = read_journal(journal)
+    assert [event["event"] for event in state.events] == ["start"] and state.torn_bytes == 0
 
 
 # ---- evidence ------------------------------------------------------------------------------------
