@@ -172,6 +172,7 @@ _FORMS = {
 }
 
 _LOCK_PARTS = {"protocol": N_("protocol"), "corpus": N_("corpus"), "judgement": N_("judgement")}
+_LABELLED = N_("{name}: {rest}")
 _MOST = 1000  # characters; a longer text is not one of ours, and matching it would take long
 
 Say = Callable[[str], str]
@@ -208,12 +209,12 @@ def _sentence(text: str, say: Say, value: Value, quote: Say) -> str | None:
         return say(STATUS_NAMES[text])
     name, colon, rest = text.partition(": ")
     if colon and name in STATUS_NAMES and name not in CHECK_NAMES:
-        return f"{say(STATUS_NAMES[name])}: {translated(rest, say, value, quote)}"
+        return say(_LABELLED).format(name=say(STATUS_NAMES[name]), rest=translated(rest, say, value, quote))
     if colon and (name in CHECK_NAMES or name.startswith("subgroup ")):
         inside = _matched(rest, say, value, quote)
         if inside is not None:
             shown = say(CHECK_NAMES[name]) if name in CHECK_NAMES else _subgroup(name, say)
-            return f"{shown}: {inside}"
+            return say(_LABELLED).format(name=shown, rest=inside)
     return _matched(text, say, value, quote)
 
 

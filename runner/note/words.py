@@ -94,7 +94,11 @@ class Speaker:
 
     def error(self, kind: str, message: str) -> str:
         """`crash: the worker ended by SIGSEGV`; the name of an exception stays as it is."""
-        return f"{error_kind(kind, self.say)}: {self.recorded(message)}"
+        return self.labelled(error_kind(kind, self.say), self.recorded(message))
+
+    def labelled(self, name: str, value: str) -> str:
+        """`name: value`, with the blank before the colon that some languages want."""
+        return self.catalogue.gettext("%(name)s: %(value)s", name=name, value=value)
 
     def _offer(self, text: str) -> str:
         """`7 days` or `hourly`, as the decision names an offer."""

@@ -116,11 +116,17 @@ def _manifest_rows(manifest: Manifest, speaker: Speaker) -> list[dict[str, str]]
         )
     if manifest.rocm.verdict != "not applicable":
         rows.append(
-            (t.gettext("ROCm compatibility"), f"{speaker.say(_ROCM[manifest.rocm.verdict])}: {manifest.rocm.detail}")
+            (
+                t.gettext("ROCm compatibility"),
+                speaker.labelled(speaker.say(_ROCM[manifest.rocm.verdict]), manifest.rocm.detail),
+            )
         )
     unknown = {key: why for key, why in manifest.reasons.items() if why not in _DOES_NOT_APPLY}
     if unknown:
-        parts = [f"{_label(key.rpartition('.')[2], speaker)}: {speaker.recorded(why)}" for key, why in unknown.items()]
+        parts = [
+            speaker.labelled(_label(key.rpartition(".")[2], speaker), speaker.recorded(why))
+            for key, why in unknown.items()
+        ]
         rows.append((t.gettext("Not known"), "; ".join(parts)))
     return [{"what": what, "value": speaker.long_text(value, _MOST)} for what, value in rows]
 
@@ -138,7 +144,7 @@ def _pairs(values: Mapping[str, Any], section: str, manifest: Manifest, speaker:
         if section == "packages":
             parts.append(f"{key} {value}")
         else:
-            parts.append(f"{_label(key, speaker)}: {_value(key, value, speaker)}")
+            parts.append(speaker.labelled(_label(key, speaker), _value(key, value, speaker)))
     return ", ".join(parts)
 
 

@@ -322,8 +322,10 @@ class _Renderer:
         alternative = re.sub(r"\\(.)", r"\1", alternative)
         caption = "".join(self._inline(child, inline) for child in image.children or [])
         picture = self.draw(Picture(label, str(image.attrs["src"]), alternative))
+        # A wide drawing scrolls on a narrow screen: its frame must be reachable with the keyboard.
+        frame = f'<div class="picture" role="group" tabindex="0" aria-label="{self.labels[label]}">{picture}</div>'
         return (
-            f'<figure id="{label}">{picture}<figcaption><span class="label">{self.labels[label]}</span> '
+            f'<figure id="{label}">{frame}<figcaption><span class="label">{self.labels[label]}</span> '
             f"{caption}</figcaption></figure>\n"
         )
 
