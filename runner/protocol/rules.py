@@ -38,9 +38,26 @@ def protocol_findings(protocol: Protocol) -> list[Finding]:
 
 def plan_findings(plan: Plan) -> list[Finding]:
     """Faults of the frozen part of the plan; the calendar is checked where the window is computed."""
-    return list(_duplicates(plan.deliverables, ("deliverables",), "deliverable")) + list(
-        _duplicates([task.id for task in plan.task], ("task",), "task id", key="id")
-    )
+    return [
+        *_duplicates(plan.deliverables, ("deliverables",), "deliverable"),
+        *_duplicates([task.id for task in plan.task], ("task",), "task id", key="id"),
+        *_measured_corpora(plan),
+    ]
+
+
+def _measured_corpora(plan: Plan) -> Iterator[Finding]:
+    """With several deliverables every measurement says whose it is: better known now than after paid hours."""
+    for index, task in enumerate(plan.task):
+        if task.kind == "measurement" and task.corpus is None and len(plan.deliverables) > 1:
+            yield Finding(
+                ("task", index, "id"), f"the measurement '{task.id}' does not say which corpus it processes",
+                f"add corpus = one of: {', '.join(plan.deliverables)}; one task for each",
+            )
+        if task.corpus is not None and task.corpus not in plan.deliverables:
+            yield Finding(
+                ("task", index, "corpus"), f"the task '{task.id}' processes '{task.corpus}', which is no deliverable",
+                f"write one of: {', '.join(plan.deliverables)}",
+            )
 
 
 def _duplicates(names: Iterable[object], place: Place, what: str, key: str | None = None) -> Iterator[Finding]:
