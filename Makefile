@@ -6,6 +6,8 @@ SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .SUFFIXES:
 MAKEFLAGS += --no-print-directory
+# With -j too, `make validate decide` are steps of one chain: one after the other, as typed.
+.NOTPARALLEL:
 
 # ---- what a user may say -------------------------------------------------------------------------
 # Values go to the commands through the environment and are quoted there: a value is never pasted

@@ -6,11 +6,13 @@ comes from a throw-away environment.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
 import tomllib
 import venv
+from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -30,6 +32,12 @@ def requirements() -> list[str]:
     return sorted({line for group in groups for line in group if not line.startswith("torch")})
 
 
+def uv_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """uv does not read pip's settings: those that say how to reach packages are handed over."""
+    same = {"PIP_INDEX_URL": "UV_DEFAULT_INDEX", "PIP_EXTRA_INDEX_URL": "UV_INDEX", "PIP_CERT": "SSL_CERT_FILE"}
+    return {uv: environ[pip] for pip, uv in same.items() if environ.get(pip)} | dict(environ)
+
+
 def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -44,8 +52,7 @@ def main() -> int:
                 "--fork-strategy", "fewest", "--no-header", "--no-annotate", *left_out,
                 "--output-file", "constraints.txt", "pyproject.txt",
             ],
-            cwd=folder,
-            check=True,
+            cwd=folder, env=uv_environment(os.environ), check=True,
         )  # fmt: skip
         pins = (folder / "constraints.txt").read_text(encoding="utf-8")
     fresh = ROOT / "constraints.txt.new"

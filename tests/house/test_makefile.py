@@ -154,6 +154,25 @@ def test_note_is_built_again_only_when_something_changed(front_door: Path, name:
     assert not built()
 
 
+def test_targets_run_one_after_the_other_as_typed(front_door: Path) -> None:
+    """`make -j4 freeze validate decide` is a chain, not a race."""
+    recorder = front_door / ".venv/bin/runner"
+    recorder.write_text('#!/bin/sh\necho "begin $1" >> order.txt; sleep 0.1; echo "end $1" >> order.txt\n')
+    steps = ["freeze", "validate", "decide"]
+    assert make(front_door, "-j4", *steps).returncode == 0
+    order = (front_door / "order.txt").read_text(encoding="utf-8").splitlines()
+    assert order == [f"{moment} {step}" for step in steps for moment in ("begin", "end")]
+
+
+def test_a_dry_run_runs_nothing_and_help_needs_no_installation(front_door: Path) -> None:
+    shutil.rmtree(front_door / ".venv")
+    assert make(front_door, "help").returncode == 0
+    shown = make(front_door, "-n", "measure", "GPU=$(shell touch evil)")
+    assert shown.returncode == 0
+    assert "tools/install.py" in shown.stdout
+    assert not (front_door / "evil").exists() and not (front_door / ".venv").exists()
+
+
 def test_failed_report_is_tried_again(front_door: Path) -> None:
     (front_door / "note").mkdir()
     assert make(front_door, "report", RECORDED_STATUS="3").returncode == 2
