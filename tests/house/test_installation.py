@@ -15,6 +15,7 @@ import install
 import needs
 import pytest
 import torch_build
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[2]
 PINS = [
@@ -91,8 +92,12 @@ def test_constraints_pin_everything_but_torch() -> None:
     assert not {name for name in names if name.startswith("nvidia-")} - {"nvidia-ml-py"}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     groups = [project["dependencies"], *project["optional-dependencies"].values()]
-    asked = {line.split(">=")[0].split("[")[0].strip().lower().replace("_", "-") for group in groups for line in group}
-    assert asked - {"torch"} <= names
+    asked = [Requirement(line) for group in groups for line in group if not line.startswith("torch")]
+    pinned = {name: version for name, _, version in (line.partition("==") for line in PINS)}
+    for requirement in asked:
+        name = requirement.name.lower().replace("_", "-")
+        assert name in pinned, f"{name} is new in pyproject.toml: make lock"
+        assert requirement.specifier.contains(pinned[name], prereleases=True), f"{requirement}: make lock"
 
 
 def test_torch_of_the_image_must_stay_the_same() -> None:
