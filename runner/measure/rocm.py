@@ -14,15 +14,29 @@ from pathlib import Path
 from runner.evidence.manifest import Compatibility
 
 TABLE = Path(__file__).with_name("rocm-compatibility.csv")
-TABLE_DATE = "2025-03-21"
-SOURCE = "vendor's compatibility matrix, repository ROCm/ROCm, docs/compatibility, ROCm 6.0.0 to 6.3.3"
+TABLE_DATE = "2026-11-30"
+SOURCE = "facts of the vendor's compatibility matrix, ROCm 6.0.0 to 7.2.4 (7.2.0 and everything newer left out)"
+# Every row names one of these; the date is that of the state, or of the look-up where the state bears none.
+SOURCES = {
+    "matrix-2025-03": ("2025-03-21", "vendor's compatibility matrix, repository ROCm/ROCm, docs/compatibility"),
+    "matrix-7.2.4": (
+        "2026-11-30",
+        "vendor's compatibility matrix for ROCm 7.2.4, repository ROCm/legacy-rocm-build, docs/compatibility, "
+        "commit fff7efbd0c87",
+    ),
+    "copy-7.1.1": (
+        "2026-11-30",
+        "copy of the vendor's table of past versions up to ROCm 7.1.1, repository roboalchemist/llm-code-docs, "
+        "docs/github-scraped/rocm/compatibility, commit 9076a6ad0e18",
+    ),
+}
 NOT_ROCM = Compatibility(verdict="not applicable", table_date=None, source=None, detail="no ROCm build of torch")
 _NAMES = {"ubuntu": "Ubuntu", "rhel": "RHEL", "debian": "Debian", "ol": "Oracle Linux", "sles": "SLES",
-          "centos": "CentOS", "azurelinux": "Azure Linux"}
+          "centos": "CentOS", "azurelinux": "Azure Linux", "rocky": "Rocky Linux"}
 
 
 def read_table(path: Path = TABLE) -> list[dict[str, str]]:
-    """One row per ROCm version: llvm_targets and pytorch as words, operating_systems separated by `;`."""
+    """One row per ROCm version: llvm_targets and pytorch as words, operating_systems separated by `;`, its source."""
     with path.open(encoding="utf-8", newline="") as stream:
         return list(csv.DictReader(stream))
 
@@ -51,8 +65,9 @@ def look_up(
         missing += [] if system_listed(system, row["operating_systems"]) else [f"system {system}"]
         missing += [] if torch_minor in row["pytorch"].split() else [f"PyTorch {torch_minor}"]
         if not missing:
-            return _answer("listed", f"ROCm {row['rocm']}, {', '.join(targets)}, {system}, PyTorch {torch_minor}")
-    return _answer("not listed", f"ROCm {version}: {', '.join(missing)} not in its row")
+            found = f"ROCm {row['rocm']}, {', '.join(targets)}, {system}, PyTorch {torch_minor}"
+            return _answer("listed", found, row["source"])
+    return _answer("not listed", f"ROCm {version}: {', '.join(missing)} not in its row", rows[-1]["source"])
 
 
 def installed_rocm(root: Path = Path("/opt/rocm")) -> str | None:
@@ -83,7 +98,8 @@ def system_listed(system: str, listed: str) -> bool:
             return versions[0].startswith(f"{major} ") and f"SP{pack}" in entry
         if name == "Ubuntu":
             return any(item == version or item.startswith(f"{version}.") for item in versions)
-        return version in versions
+        # A release without a point (`Oracle Linux 9`) stands for all its points.
+        return version in versions or version.partition(".")[0] in versions
     return False
 
 
@@ -95,7 +111,6 @@ def _same_minor(version: str, rocm: str | None) -> list[dict[str, str]]:
     return [row for row in read_table() if row["rocm"].startswith(minor)]
 
 
-def _answer(verdict: str, detail: str) -> Compatibility:
-    return Compatibility.from_json(
-        {"verdict": verdict, "table_date": TABLE_DATE, "source": SOURCE, "detail": detail}
-    )
+def _answer(verdict: str, detail: str, key: str | None = None) -> Compatibility:
+    date, source = (TABLE_DATE, SOURCE) if key is None else SOURCES[key]
+    return Compatibility.from_json({"verdict": verdict, "table_date": date, "source": source, "detail": detail})

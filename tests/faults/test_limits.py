@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from runner.evidence.attempt import Settings, Status
@@ -56,21 +57,62 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(folder)], check=True)
 
 
-def test_a_full_disk_stops_with_one_message_and_goes_on_when_there_is_room(small_disk: Path) -> None:
-    campaign = light_campaign(small_disk, documents=20)
-    run(campaign, passes=1)
-    filler = small_disk / "filler"
+def fill(disk: Path, pages_left: int) -> Path:
+    """A file that takes all but some pages of 4 KiB."""
+    filler = disk / "filler"
     with filler.open("wb", buffering=0) as stream, contextlib.suppress(OSError):
         while stream.write(b"x" * 4096):
             pass
+    os.truncate(filler, filler.stat().st_size // 4096 * 4096 - 4096 * pages_left)
+    return filler
+
+
+def measure_in_a_process(campaign: Campaign) -> subprocess.CompletedProcess[str]:
+    """Exit status as the command has it: 0, or 3 with one message."""
     code = (
         "import sys, pathlib\nfrom runner.evidence.campaign import Campaign\nfrom runner.errors import NotAccepted\n"
         "from tests.measure.light import run\n"
-        "try:\n    run(Campaign(pathlib.Path(sys.argv[1])))\nexcept NotAccepted as error:\n    print(error)\n"
-        "    sys.exit(3)\n"
+        "try:\n    sys.exit(0 if run(Campaign(pathlib.Path(sys.argv[1]))).complete else 3)\n"
+        "except NotAccepted as error:\n    print(error)\n    sys.exit(3)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code, str(campaign.root)], cwd=ROOT, capture_output=True, text=True,
+    return subprocess.run([sys.executable, "-c", code, str(campaign.root)], cwd=ROOT, capture_output=True, text=True,
                           check=False)
+
+
+@pytest.mark.parametrize("pages_left", sorted({int(page) for page in os.environ.get("FAULT_PAGES", "3 6 9").split()}))
+def test_a_disk_that_fills_up_at_any_moment_loses_no_row(small_disk: Path, pages_left: int) -> None:
+    """M22, M23: somewhere between the first row and the last prediction nothing fits any more.
+
+    `FAULT_PAGES="1 2 3 ... 20"` tries every page.
+    """
+    campaign = light_campaign(small_disk, documents=600, passes=2)
+    filler = fill(small_disk, pages_left)
+    done = measure_in_a_process(campaign)
+    assert done.returncode in (0, 3), done.stderr + done.stdout
+    assert done.stderr == ""
+    assert not list(campaign.records.rglob(".lock"))
+    filler.unlink()
+    before = {path.stem for path in campaign.attempts.glob("*.json")}
+    outcome = run(campaign)
+    rows = read_attempts(campaign)  # the chain holds
+    assert before <= {row.attempt_id for row in rows}, "no row is lost"
+    assert {row.slot.pass_index for row in rows} == {0, 1}
+    assert len(rows) == 2 and outcome.left == 0, "each slot once"
+    for row in rows:
+        assert row.status in (Status.COMPLETED, Status.FAILED, Status.LOST)
+        if row.predictions is not None:
+            table = pq.read_table(campaign.inside(row.predictions.path))
+            assert table.num_rows == row.completed_documents
+        if row.status is Status.COMPLETED:
+            assert row.completed_documents == 600
+    assert not [path.name for path in campaign.records.rglob(".*")], "no leftovers"
+
+
+def test_a_full_disk_stops_with_one_message_and_goes_on_when_there_is_room(small_disk: Path) -> None:
+    campaign = light_campaign(small_disk, documents=20)
+    run(campaign, passes=1)
+    filler = fill(small_disk, pages_left=0)
+    done = measure_in_a_process(campaign)
     assert done.returncode == 3, done.stderr
     assert "No space left on device" in done.stdout
     filler.unlink()
