@@ -20,7 +20,7 @@ from runner.flows.staging import StagedCampaign
 from runner.flows.verification import Step
 from runner.judge.campaign import judge_rows
 from runner.note.build import build_note, note_markdown
-from runner.protocol.freeze import load_lock
+from runner.protocol.freeze import earlier_locks, load_lock
 from runner.protocol.procedure import foreign_code_allowed
 
 _DECISION_FILES = (
@@ -36,7 +36,12 @@ def recompute_verdicts(campaign: Campaign) -> Step:
         code = tuple(f"{file.path}: sha256 {file.sha256}" for file in lock.judgement.evaluation_files)
         reason = "the protocol names a metric of its own: read its code, then runner verify --run-evaluation"
         return Step("verdicts", "not checked", reason, code)
-    judged = judge_rows(campaign, lock, AttemptStore(campaign).scan().attempts)
+    attempts = AttemptStore(campaign).scan().attempts
+    earlier = {old.lock_sha256: old for old in earlier_locks(campaign)}
+    judged = judge_rows(campaign, lock, [row for row in attempts if row.lock_sha256 not in earlier])
+    for old in earlier.values():  # each row under the freeze that it was measured under
+        before = judge_rows(campaign, old, [row for row in attempts if row.lock_sha256 == old.lock_sha256])
+        judged = replace(judged, verdicts=judged.verdicts + before.verdicts, paired=judged.paired + before.paired)
     if not campaign.paired.is_dir():  # judged before paired comparisons were made: nothing says what they were
         judged = replace(judged, paired=())
     found = [*sorted(campaign.verdicts.glob("*.json")), *sorted(campaign.paired.glob("*.json"))]
@@ -47,8 +52,8 @@ def recompute_verdicts(campaign: Campaign) -> Step:
     if findings:
         return Step("verdicts", "failed", "judged again from the raw records, they differ", findings)
     accepted = sum(verdict.accepted for verdict in judged.verdicts)
-    attempts = len(judged.verdicts)
-    finding = f"{attempts} attempts judged again from the raw records, {accepted} accepted, as the note says"
+    rows = len(judged.verdicts)
+    finding = f"{rows} attempts judged again from the raw records, {accepted} accepted, as the note says"
     return Step("verdicts", "passed", finding)
 
 

@@ -68,7 +68,7 @@ def judge_and_compare(campaign: Campaign) -> Judged:
         if not path.is_file() or path.read_bytes() != data:
             write_atomic(path, data)
     for path in sorted(campaign.paired.glob("*.json")):
-        if f"{PAIRED}/{path.name}" not in files:
+        if f"{PAIRED}/{path.name}" not in files and PairedComparisons.load(path).lock_sha256 not in settled:
             path.unlink()  # what it compared is no longer accepted
     return judged
 

@@ -48,7 +48,7 @@ def plan_findings(plan: Plan) -> list[Finding]:
 def _measured_corpora(plan: Plan) -> Iterator[Finding]:
     """With several deliverables every measurement says whose it is: better known now than after paid hours."""
     for index, task in enumerate(plan.task):
-        if task.kind == "measurement" and task.corpus is None and len(plan.deliverables) > 1:
+        if task.kind == "measurement" and task.corpus is None and len(set(plan.deliverables)) > 1:
             yield Finding(
                 ("task", index, "id"), f"the measurement '{task.id}' does not say which corpus it processes",
                 f"add corpus = one of: {', '.join(plan.deliverables)}; one task for each",
