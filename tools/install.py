@@ -222,7 +222,7 @@ class Installation:
     def _gigabytes(self) -> float:
         """What the parts take on disk, roughly, with a CPU build of torch."""
         sizes = {"measure": 0.0 if self.system_torch else 1.1, "onnx": 0.1, "report": 0.2, "dev": 0.6}
-        return 0.5 + sum(sizes[extra] for extra in self.extras)
+        return 0.5 + sum(sizes.get(extra, 0.1) for extra in self.extras)
 
     def _check_note_libraries(self) -> None:
         done = subprocess.run(

@@ -123,7 +123,11 @@ def run(arguments: list[str]) -> int:
         return stop.exit_code
     except click.ClickException as error:
         return _refuse_usage(error, arguments)
-    except (click.Abort, KeyboardInterrupt):
+    except (click.Abort, KeyboardInterrupt) as stop:
+        if isinstance(stop.__cause__ or stop.__context__, EOFError):
+            write_line("", error=True)
+            ended = "the input ended before every question was answered"
+            return _refuse(InputRefused(ended, next_step="give the answers as options; --help lists them"), arguments)
         write_line("interrupted", error=True)
         return 3
     except RunnerError as error:

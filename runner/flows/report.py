@@ -24,6 +24,7 @@ from runner.evidence.signing import Purpose, sign, signing_key
 from runner.flows.staging import StagedCampaign
 from runner.note.build import build_note, templates_of
 from runner.note.calculator import write_calculator
+from runner.protocol.freeze import load_lock
 from runner.seal.pdf import sign_pdf
 from runner.seal.pdfkey import pdf_key
 from runner.seal.sums import make_list
@@ -44,6 +45,7 @@ class Report:
 
 def make_report(campaign: Campaign, language: str = "en", environ: Mapping[str, str] = os.environ) -> Report:
     """Decide, render, sign. Refuses (exit 2) without having touched the note that was there."""
+    load_lock(campaign)  # refused before a test key is made
     key = signing_key(campaign, environ)
     certificate = pdf_key(campaign, environ)
     signer = Signer(

@@ -160,6 +160,39 @@ def test_the_parts_are_those_of_the_installation() -> None:
         assert asked <= brought | {"nvidia-ml-py"}, part
 
 
+NOTHING_THERE = {
+    "corpus": ["--from", "x.csv"], "measure": ["--gpu", "cpu"], "exclude": ["a", "--reason", "r", "--rule", "x = 1"],
+    "archive": ["--rental", "r.toml"], "again": ["a", "b"], "compare": ["a", "b"], "collect": ["a"],
+    "reprice": ["a", "b", "--tariffs", "t.csv"], "forecast": ["--documents", "9"], "rental": ["r.toml"],
+    "price": ["--gpu", "b200", "--days", "7"],
+}  # fmt: skip
+NEED_NO_CAMPAIGN = {"doctor", "protocol", "demo-model"}
+
+
+@pytest.mark.parametrize("name", sorted(set(COMMANDS) - NEED_NO_CAMPAIGN))
+def test_without_a_campaign_every_command_refuses_and_writes_nothing(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Issue 2, bad input: what is missing is exit 2, one message that names the file, nothing written."""
+    monkeypatch.chdir(tmp_path)
+    assert run([name, *NOTHING_THERE.get(name, [])]) == 2
+    shown = capsys.readouterr().err
+    assert shown.startswith("error: "), shown
+    assert shown.count("error: ") == 1
+    assert "\n  where: " in shown
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_questions_without_anybody_to_answer_are_refused(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "runner", "--campaign", str(tmp_path), "protocol", "new", "--json"],
+        cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "error: the input ended before every question was answered\n  next:  give the answers" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("arguments", "what"),
     [
