@@ -19,6 +19,7 @@ from runner.measure.oom import OomCounters
 
 _LEAST_FREE_BYTES = 1 << 30
 _EARLIEST_SENSIBLE_YEAR = 2026
+_BUSY_LOAD = 0.5
 _PANGO = ("pango-1.0", "pangoft2-1.0", "harfbuzz-subset")
 
 
@@ -32,15 +33,32 @@ def _machine() -> Iterator[Ability]:
     memory = int(facts["memory_bytes"] or 0) / 2**30
     usable = facts["cpus_usable"] or facts["cpus_logical"]
     yield Ability("processor", True, f"{cpu_name()}, {usable} usable, {memory:.1f} GiB of memory")
-    limits = [f"{name} {facts[name]}" for name in ("cpu_quota", "memory_limit") if facts[name] is not None]
+    limits = []
+    if facts["cpu_quota"] is not None:
+        limits.append(f"at most {float(facts['cpu_quota']):g} processor cores")
+    if facts["memory_limit"] is not None:
+        limits.append(f"at most {int(facts['memory_limit']) / 2**30:.1f} GiB of memory")
     if limits or facts["container"]:
-        yield Ability("container", None, ", ".join([str(facts["container"] or "control group"), *limits]))
+        found = [str(facts["container"] or "control group"), *(limits or ["no limit of processors or memory found"])]
+        yield Ability("container", None, ", ".join(found))
+    yield from _load(int(usable or 1))
     threads = allowed_variables(os.environ).get("OMP_NUM_THREADS")
     yield Ability(
         "threads", True if threads else None,
         f"OMP_NUM_THREADS={threads}" if threads else "not set: torch takes all cores; declare threads in the variants",
     )
     yield _clock()
+
+
+def _load(usable: int) -> Iterator[Ability]:
+    """Others at work now would be at work beside a pass."""
+    try:
+        load = os.getloadavg()[0]
+    except OSError:
+        return
+    busy = load > _BUSY_LOAD
+    why = f"load {load:.1f} on {usable} usable processors"
+    yield Ability("quiet", None if busy else True, why + (": others are at work; times would suffer" if busy else ""))
 
 
 def _clock() -> Ability:

@@ -177,7 +177,8 @@ class Trial:
         seconds = float(end.result["pass_seconds"])
         whole = seconds * sum(map(len, texts)) / max(1, sum(map(len, chosen)))
         passed, memory = _memory(facts["memory"])
-        found = f"{batch} longest texts fit, {memory}; a whole pass takes roughly {whole:.1f} s"
+        longest = "the longest text fits" if batch == 1 else f"the {batch} longest texts fit in one batch"
+        found = f"{longest}, {memory}; a whole pass takes roughly {whole:.1f} s"
         return _Tried(Check(name, passed, found), whole, end.elapsed_seconds - seconds)
 
     def _write(self, texts: Sequence[str]) -> CorpusSource:

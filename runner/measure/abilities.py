@@ -13,6 +13,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 _TIMEOUT_SECONDS = 180
@@ -43,13 +44,14 @@ def ask() -> tuple[Ability, ...]:
 
 def find(torch: Any) -> list[Ability]:
     """Abilities of this build of torch on this machine."""
-    found = [Ability("torch", True, f"{torch.__version__}, {_build(torch)}")]
+    found = [Ability("torch", True, f"{torch.__version__}, {_build(torch)}, {_origin(torch)}")]
     cards = torch.cuda.device_count() if torch.cuda.is_available() else 0
     for index in range(cards):
         memory = torch.cuda.get_device_properties(index).total_memory / 2**30
         found.append(Ability(f"card {index}", True, f"{torch.cuda.get_device_name(index)}, {memory:.1f} GiB"))
     if not cards:
-        found.append(Ability("cards", False, "torch finds none: only GPU=cpu can be measured here"))
+        found.append(Ability("cards", False, f"only GPU=cpu can be measured here: {_why_no_card(torch)}"))
+    found.extend(_amd(torch, cards))
     device = "cuda" if cards else "cpu"
     for name, dtype in (("fp32", torch.float32), ("bf16", torch.bfloat16), ("fp16", torch.float16)):
         found.append(_tried(f"precision {name}", _product(torch, device, dtype), _reserve(torch, name, device)))
@@ -64,6 +66,32 @@ def _build(torch: Any) -> str:
     if torch.version.cuda:
         return f"built for CUDA {torch.version.cuda}"
     return f"built for ROCm (HIP {torch.version.hip})" if torch.version.hip else "built for the CPU only"
+
+
+def _origin(torch: Any) -> str:
+    """Whether `SYSTEM_TORCH=1` gave it: a rented image brings a build that fits its cards."""
+    own = Path(torch.__file__).resolve().is_relative_to(Path(sys.prefix).resolve())
+    return "installed in this environment" if own else "the system's own (SYSTEM_TORCH)"
+
+
+def _why_no_card(torch: Any) -> str:
+    if torch.version.cuda is None and torch.version.hip is None:
+        return "this torch is built for the CPU only (on a rented image: make setup SYSTEM_TORCH=1)"
+    hidden = [name for name in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES") if name in os.environ]
+    return "torch finds none: " + (f"{', '.join(hidden)} is set, or no driver" if hidden else "no driver")
+
+
+def _amd(torch: Any, cards: int) -> list[Ability]:
+    """Whether the vendor lists this combination; `unknown` is no verdict, and none proves that it works (M10)."""
+    if not torch.version.hip:
+        return []
+    from runner.measure.environment import os_release
+    from runner.measure.rocm import installed_rocm, look_up
+
+    targets = [str(getattr(torch.cuda.get_device_properties(card), "gcnArchName", "")) for card in range(cards)]
+    found = look_up(torch.version.hip, [t for t in targets if t], torch.__version__, os_release(), installed_rocm())
+    listed = {"listed": True, "not listed": False}.get(found.verdict)
+    return [Ability("AMD's table", listed, f"{found.verdict}: {found.detail}; {found.source}, {found.table_date}")]
 
 
 def _tried(name: str, action: Callable[[], object], reserve: str | None) -> Ability:

@@ -142,10 +142,11 @@ def _compatibility(facts: Mapping[str, Any]) -> Compatibility:
     """AMD's table, asked with what the worker and this machine really say."""
     runtime = facts["runtime"]
     targets = [gpu["compute_capability"] or "" for gpu in facts["gpus"]]
-    return look_up(runtime.get("hip"), targets, runtime.get("torch", ""), _os_release(), installed_rocm())
+    return look_up(runtime.get("hip"), targets, runtime.get("torch", ""), os_release(), installed_rocm())
 
 
-def _os_release() -> dict[str, str]:
+def os_release() -> dict[str, str]:
+    """`/etc/os-release` by key; empty where there is none."""
     return dict(line.split("=", 1) for line in _lines("/etc/os-release") if "=" in line)
 
 
@@ -167,7 +168,7 @@ def cpu_name() -> str:
 
 def host_facts() -> tuple[dict[str, str | int | float | bool | None], dict[str, str]]:
     """CPU, memory, system and container hints, with reasons for what is null."""
-    release = _os_release()
+    release = os_release()
     groups = ControlGroups()
     facts: dict[str, str | int | float | bool | None] = {
         "cpu": cpu_name(),

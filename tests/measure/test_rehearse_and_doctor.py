@@ -31,7 +31,8 @@ def test_m52_a_rehearsal_tries_every_variant_and_records_nothing(tmp_path: Path)
     names = [check.name for check in found.checks]
     assert names[:4] == ["wall clock", "disk", "signing key", "device"]
     assert names[4:] == ["variant b4", "variant b1", "planned time", "deadline"]
-    assert "4 longest texts fit" in found.checks[4].found
+    assert "the 4 longest texts fit in one batch" in found.checks[4].found
+    assert "the longest text fits" in found.checks[5].found
     assert files(campaign) == before
 
 
@@ -64,3 +65,21 @@ def test_the_doctor_says_what_is_possible_and_why(tmp_path: Path, capsys: pytest
     assert found["attention sdpa"]["possible"] is True
     assert all(item["why"] for item in found.values())
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_doctor_names_the_limits_of_a_container_and_others_at_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Issue 6, points 8 and 9: in words and units, before anything is paid for."""
+    from runner.flows import doctor
+    from runner.measure.environment import host_facts
+
+    facts, reasons = host_facts()
+    limited = facts | {"cpu_quota": 1.5, "memory_limit": 4 << 30, "container": "docker"}
+    monkeypatch.setattr(doctor, "host_facts", lambda: (limited, reasons))
+    monkeypatch.setattr("os.getloadavg", lambda: (3.2, 1.0, 1.0))
+    found = {ability.name: ability for ability in doctor._machine()}
+    assert found["container"].why == "docker, at most 1.5 processor cores, at most 4.0 GiB of memory"
+    assert found["quiet"].possible is None and "others are at work" in found["quiet"].why
+    monkeypatch.setattr("os.getloadavg", lambda: (0.1, 0.1, 0.1))
+    assert {ability.name: ability for ability in doctor._machine()}["quiet"].possible is True

@@ -73,3 +73,23 @@ def test_the_table_covers_what_it_says(tmp_path: Path) -> None:
     (tmp_path / ".info" / "version").write_text("6.3.3-74\n", encoding="ascii")
     assert installed_rocm(tmp_path) == "6.3.3"
     assert installed_rocm(tmp_path / "none") is None
+
+
+def test_m10_the_doctor_says_what_the_table_says_with_source_and_date(monkeypatch: pytest.MonkeyPatch) -> None:
+    from types import SimpleNamespace
+
+    from runner.measure import abilities, environment, rocm
+
+    card = SimpleNamespace(gcnArchName="gfx942:sramecc+:xnack-")
+    cuda = SimpleNamespace(get_device_properties=lambda index: card)
+    torch = SimpleNamespace(version=SimpleNamespace(hip="7.2.53211", cuda=None), cuda=cuda, __version__="2.9.1+rocm7.2")
+    monkeypatch.setattr(environment, "os_release", lambda: UBUNTU)
+    monkeypatch.setattr(rocm, "installed_rocm", lambda: "7.2.4")
+    (found,) = abilities._amd(torch, 1)
+    assert found.possible is True
+    assert found.why.startswith("listed: ROCm 7.2.4, gfx942, Ubuntu 24.04, PyTorch 2.9; vendor's compatibility matrix")
+    assert found.why.endswith("2026-11-30")
+    monkeypatch.setattr(rocm, "installed_rocm", lambda: "9.9.9")
+    (found,) = abilities._amd(torch, 1)
+    assert found.possible is None, "unknown is no verdict"
+    assert abilities._amd(SimpleNamespace(version=SimpleNamespace(hip=None)), 0) == []
