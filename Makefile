@@ -14,7 +14,7 @@ MAKEFLAGS += --no-print-directory
 # into a shell line and never expanded by make.
 PYTHON ?= python3
 USER_VARIABLES := PYTHON EXTRAS SYSTEM_TORCH CAMPAIGN GPU BATCHES SERIES PASSES HOURS DAYS LOTS ACCEPTED NOTE_LANG \
-  RENTAL FROM LICENCE PERMISSION TUNING SIGNERS FIGURES TESTS
+  RENTAL FROM LICENCE PERMISSION TUNING SIGNERS FIGURES TESTS DOCUMENTS LEDGER TO TARIFFS ATTEMPT REASON RULE
 $(foreach name,$(USER_VARIABLES),$(eval override $(name) := $$(value $(name))))
 export $(USER_VARIABLES)
 
@@ -78,7 +78,7 @@ archive: $(INSTALLED) ## Keep all evidence in one signed archive: RENTAL=protoco
 	@$(RUNNER) archive $${RENTAL:+--rental "$$RENTAL"} $(STATUS)
 
 ## Beside the chain
-.PHONY: price window calculator memory lab protocol corpus doctor rehearse demo-model
+.PHONY: price window calculator forecast rental reprice exclude memory lab protocol corpus doctor rehearse demo-model
 price: $(INSTALLED) ## Price packages: GPU=rtx-4090 DAYS=7 LOTS=2 [HOURS=96] [ACCEPTED=n]
 	@$(RUNNER) price $${GPU:+--gpu "$$GPU"} $${DAYS:+--days "$$DAYS"} $${HOURS:+--window-hours "$$HOURS"} $${LOTS:+--lots "$$LOTS"} \
 	  $${ACCEPTED:+--accepted-results "$$ACCEPTED"} $(STATUS)
@@ -86,8 +86,20 @@ price: $(INSTALLED) ## Price packages: GPU=rtx-4090 DAYS=7 LOTS=2 [HOURS=96] [AC
 window: $(INSTALLED) ## Hours from first start to last collection of the plan, and which packages cover
 	@$(RUNNER) window $(STATUS)
 
-calculator: $(INSTALLED) ## Write note/calculator.html: the prices on one page without network
-	@$(RUNNER) calculator $(STATUS)
+calculator: $(INSTALLED) ## Write note/calculator.html: the prices on one page without network [NOTE_LANG=de]
+	@$(RUNNER) calculator $${NOTE_LANG:+--language "$$NOTE_LANG"} $(STATUS)
+
+forecast: $(INSTALLED) ## How long more documents would take, a planning assumption: DOCUMENTS=1000000
+	@$(RUNNER) forecast $${DOCUMENTS:+--documents "$$DOCUMENTS"} $(STATUS)
+
+rental: $(INSTALLED) ## Match a rental record with the decision: RENTAL=rental.toml [LEDGER=ledger.csv]
+	@$(RUNNER) rental $${LEDGER:+--ledger "$$LEDGER"} $${RENTAL:+"$$RENTAL"} $(STATUS)
+
+reprice: $(INSTALLED) ## New prices for an old note, nothing measured again: FROM=archive.zip TO=folder TARIFFS=new.csv
+	@$(RUNNER) reprice $${TARIFFS:+--tariffs "$$TARIFFS"} $${NOTE_LANG:+--language "$$NOTE_LANG"} $${FROM:+"$$FROM"} $${TO:+"$$TO"} $(STATUS)
+
+exclude: $(INSTALLED) ## Leave an attempt out for an external reason: ATTEMPT=id REASON="..." RULE="..."
+	@$(RUNNER) exclude $${REASON:+--reason "$$REASON"} $${RULE:+--rule "$$RULE"} $${ATTEMPT:+"$$ATTEMPT"} $(STATUS)
 
 memory: $(INSTALLED) ## Memory exercise: weights and activations of the model, estimated and observed
 	@$(RUNNER) memory $(STATUS)

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from runner.cli.output import Output, Session, runner_command
+from runner.cli.seal import LANGUAGES
 from runner.cli.window import END, START, ZONE, hours_number, span, tasks_window
 from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
@@ -170,10 +171,12 @@ def _money(value: Decimal | None) -> str | None:
 
 
 @runner_command("calculator", short_help="Write the price calculator as one page without network.")
-def calculator(session: Session) -> Output:
+@click.option("--language", type=click.Choice(LANGUAGES), default="en", show_default=True, envvar="NOTE_LANG",
+              help="of the page; also NOTE_LANG")
+def calculator(session: Session, language: str) -> Output:
     """Write note/calculator.html from tariffs.csv: the price command as one page, without network."""
     from runner.note.calculator import write_calculator  # the note's room is not needed for the other commands
 
     campaign = Campaign(session.root)
-    path = campaign.relative(write_calculator(campaign))
+    path = campaign.relative(write_calculator(campaign, language))
     return Output([f"calculator: {path}"], {"path": path})

@@ -64,7 +64,7 @@ def make_report(campaign: Campaign, language: str = "en", environ: Mapping[str, 
         identity = note_id(staged)
         write_atomic(staged.note / SIGNER_NAME, signer.dump())
         made = build_note(staged, language, key=key)
-        write_calculator(staged)
+        write_calculator(staged, language)
         reason = f"Decision note {identity}"
         write_atomic(made.pdf, sign_pdf(made.pdf.read_bytes(), certificate, reason=reason))
         _carry_over(campaign, staged)

@@ -101,6 +101,27 @@ def test_what_is_not_given_is_not_passed(front_door: Path) -> None:
     assert arguments(front_door) == ["measure", "--batches", "1 4 8"]
 
 
+@pytest.mark.parametrize(
+    ("target", "given", "expected"),
+    [
+        ("forecast", ["DOCUMENTS=1000000"], ["forecast", "--documents", "1000000"]),
+        ("rental", ["RENTAL=my rental.toml", "LEDGER=l.csv"], ["rental", "--ledger", "l.csv", "my rental.toml"]),
+        ("reprice", ["FROM=a.zip", "TO=new", "TARIFFS=t.csv", "NOTE_LANG=de"],
+         ["reprice", "--tariffs", "t.csv", "--language", "de", "a.zip", "new"]),
+        ("exclude", ["ATTEMPT=a1", "REASON=power cut", "RULE=machine_id = m-1"],
+         ["exclude", "--reason", "power cut", "--rule", "machine_id = m-1", "a1"]),
+        ("calculator", ["NOTE_LANG=tr"], ["calculator", "--language", "tr"]),
+    ],
+)  # fmt: skip
+def test_issue_4_targets_beside_the_chain_pass_what_is_given(
+    front_door: Path, target: str, given: list[str], expected: list[str]
+) -> None:
+    """Issue 4, 5 and 8 to 10: every command of the issue has its target in `make help`."""
+    done = make(front_door, target, *given)
+    assert done.returncode == 0, done.stderr
+    assert arguments(front_door) == expected
+
+
 def test_campaign_folder_may_hold_blanks(front_door: Path) -> None:
     (front_door / "my campaign").mkdir()
     assert make(front_door, "decide", "CAMPAIGN=my campaign").returncode == 0

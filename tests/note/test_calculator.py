@@ -1,4 +1,4 @@
-"""The calculator page (M41): the same figures as the command, in a real browser, without network or mouse."""
+"""The calculator page (M41): the figures of the command, in four languages, in a real browser, without a network."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,11 @@ import pytest
 
 from runner.cli.main import run
 from runner.errors import InputRefused
-from runner.note.calculator import calculator_page
+from runner.note.calculator import SCRIPT, STATIC, calculator_page
+from runner.note.format import Formatter
+from runner.note.i18n import Catalogue
+from runner.note.i18n import load_catalogue as load_words
+from runner.pricing import core
 from runner.pricing.tariffs import load_catalogue
 from tests.pricing import golden
 
@@ -25,8 +30,98 @@ TEMPLATE = ROOT / "templates" / "calculator.html"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
-def page_of(tariffs: Path) -> str:
-    return calculator_page(load_catalogue(tariffs), TEMPLATE)
+LANGUAGES = ("en", "de", "tr", "fr")
+
+
+def page_of(tariffs: Path, language: str = "en") -> str:
+    return calculator_page(load_catalogue(tariffs), TEMPLATE, words_of(language))
+
+
+def words_of(language: str) -> Catalogue:
+    return load_words(ROOT / "templates", language)
+
+
+class Said:
+    """The answer to a golden question in a language: by the exact core and the note's formatter, not by the page."""
+
+    def __init__(self, language: str) -> None:
+        self.words, self.fmt = words_of(language), Formatter(language)
+
+    def answer(self, question: dict[str, str | None]) -> dict[str, Any]:
+        days, hours, accepted = question["days"], question["window_hours"], question["accepted"]
+        assert question["gpu"] is not None and question["lots"] is not None
+        try:
+            found = core.quote(
+                core.read_catalogue(golden.TARIFFS), question["gpu"], int(question["lots"]),
+                days=None if days is None else int(days),
+                window_seconds=None if hours is None else core.parse_hours(hours),
+                accepted=None if accepted is None else int(accepted),
+            )  # fmt: skip
+        except core.PriceError:
+            return {"refused": True}
+        t, line = self.words, found.line
+        lots = t.ngettext("%(count)s lot", "%(count)s lots", found.lots)
+        cards = found.lots * found.gpu.cards_per_lot
+        gpus = t.ngettext("%(count)s GPU", "%(count)s GPUs", cards)
+        if line is None or line.total is None:
+            headline = t.gettext(SCRIPT["nothing"], gpu=found.gpu.name, lots=lots, cards=gpus)
+        else:
+            headline = t.gettext(SCRIPT["headline"], gpu=found.gpu.name, package=self.name(line), lots=lots,
+                                 cost=self.cost(line), cards=gpus)
+        shorter = [one for one in found.lines if line and one.covers and one.offer is None and one.hours < line.hours]
+        names = ", ".join(self.name(one) for one in shorter)
+        table = [[self.name(one), f"{one.hours}\u00a0h", self.cost(one), self.cover(one)] for one in found.lines]
+        return {
+            "refused": False,
+            "headline": headline,
+            "per_corpus": t.gettext(SCRIPT["perCorpus"], value=self.per_corpus(found)),
+            "cheaper": t.gettext(SCRIPT["cheaper"], packages=names) if shorter else "",
+            "packages": table,
+        }
+
+    def name(self, line: core.PackageLine) -> str:
+        if line.days is None:
+            return self.words.gettext("hourly")
+        return self.words.ngettext("%(count)s day", "%(count)s days", line.days)
+
+    def cost(self, line: core.PackageLine) -> str:
+        if line.offer is None or line.total is None:
+            return self.words.gettext("no price")
+        places = max(2, -int(line.offer.price_per_lot.as_tuple().exponent))
+        return f"{self.fmt.decimal(line.total, places)}\u00a0{line.offer.currency}"
+
+    def cover(self, line: core.PackageLine) -> str:
+        t, parts = self.words, []
+        if line.slack_seconds is not None:
+            code = "covers" if line.covers else "short"
+            parts.append(t.gettext(SCRIPT[code], time=self.elapsed(abs(line.slack_seconds))))
+        if line.available is False and line.offer is not None:
+            count = line.offer.lots_available or 0
+            parts.append(t.gettext(SCRIPT["only"], lots=t.ngettext("%(count)s lot", "%(count)s lots", count)))
+        return "; ".join(parts)
+
+    def elapsed(self, seconds: Decimal) -> str:
+        """Exact to the microsecond, in the signs of the language."""
+        parts = [f"{self.fmt.plain(number.replace(',', ''))}\u00a0{unit}" for number, unit in core.hours_parts(seconds)]
+        return "\u00a0".join(parts)
+
+    def per_corpus(self, found: core.Quote) -> str:
+        t, per = self.words, found.per_corpus
+        if per.status == "undefined":
+            return t.gettext(SCRIPT["undefined"])
+        if per.value is None or found.line is None or found.line.offer is None:
+            return t.gettext(SCRIPT["notGiven" if found.line is not None else "unknown"])
+        shown = f"{self.fmt.decimal(core.money_text(per.value), 2)}\u00a0{found.line.offer.currency}"
+        if per.value * 100 == int(per.value * 100):
+            return shown
+        sign = self.fmt.decimal("0.5", 1)[1]
+        return t.gettext(SCRIPT["rounded"], shown=shown, exact=core.money_text(per.value, 6).replace(".", sign))
+
+
+def plain(answer: dict[str, Any]) -> dict[str, Any]:
+    """The answer with ordinary blanks, as a terminal prints it."""
+    found: dict[str, Any] = json.loads(json.dumps(answer).replace("\\u00a0", " "))
+    return found
 
 
 # ---- without a browser ---------------------------------------------------------------------------
@@ -46,20 +141,56 @@ def test_the_page_loads_nothing_and_is_the_same_at_every_writing() -> None:
     assert "made up &lt;b&gt;&amp;amp; &quot;quoted&quot; &lt;/script&gt;" in page, "sources are text, never markup"
 
 
-def test_the_command_writes_the_page_below_note(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_text_of_the_page_is_translated(language: str) -> None:
+    """DESIGN 7: nothing stays in English, no mark is left open."""
+    words = words_of(language)
+    page = calculator_page(load_catalogue(golden.TARIFFS), TEMPLATE, words)
+    assert words.missing == set() and "{{" not in page and f'<html lang="{language}">' in page
+    if language != "en":
+        same = [text for text in (*STATIC.values(), *SCRIPT.values()) if words.template(text) == text]
+        assert set(same) <= {"GPU", "Lots", "Date", "Source", SCRIPT["headline"]}, same
+
+
+def test_english_answers_are_those_of_the_command() -> None:
+    """One source: what a language says in English is word by word what `runner price` prints."""
+    said = Said("en")
+    for vector in golden.stored():
+        found = plain(said.answer(vector["question"]))
+        if not found["refused"]:
+            found["per_corpus"] = found["per_corpus"].removeprefix("Cost per validated corpus: ")
+        assert found == vector["answer"]
+
+
+def test_the_command_writes_the_page_below_note(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NOTE_LANG", raising=False)
     shutil.copy(ROOT / "tariffs.csv", tmp_path)
     assert run(["--campaign", str(tmp_path), "calculator", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"path": "note/calculator.html"}
-    assert "2,071.00 USD" in (tmp_path / "note" / "calculator.html").read_text(encoding="utf-8")
+    page = tmp_path / "note" / "calculator.html"
+    assert "2,071.00\u00a0USD" in page.read_text(encoding="utf-8")
+    assert run(["--campaign", str(tmp_path), "calculator", "--language", "de"]) == 0
+    german = page.read_text(encoding="utf-8")
+    assert '<html lang="de">' in german and "2.071,00\u00a0USD" in german
+    monkeypatch.setenv("NOTE_LANG", "fr")
+    assert run(["--campaign", str(tmp_path), "calculator"]) == 0
+    assert '<html lang="fr">' in page.read_text(encoding="utf-8")
 
 
 def test_a_template_without_its_marks_is_refused(tmp_path: Path) -> None:
     template = tmp_path / "calculator.html"
     with pytest.raises(InputRefused, match="cannot be read"):
-        calculator_page(load_catalogue(ROOT / "tariffs.csv"), template)
+        calculator_page(load_catalogue(ROOT / "tariffs.csv"), template, words_of("en"))
     template.write_text("<p>", encoding="utf-8")
     with pytest.raises(InputRefused, match="exactly once"):
-        calculator_page(load_catalogue(ROOT / "tariffs.csv"), template)
+        calculator_page(load_catalogue(ROOT / "tariffs.csv"), template, words_of("en"))
+    template.write_text("<!--CATALOGUE--><!--TARIFFS-->{{unknown}}", encoding="utf-8")
+    with pytest.raises(InputRefused, match="no text belongs to"):
+        calculator_page(load_catalogue(ROOT / "tariffs.csv"), template, words_of("en"))
+    template.write_text("<!--CATALOGUE--><!--TARIFFS-->", encoding="utf-8")
+    assert "rtx-4090" in calculator_page(load_catalogue(ROOT / "tariffs.csv"), template, words_of("en")), "older page"
 
 
 # ---- in Chromium ---------------------------------------------------------------------------------
@@ -67,15 +198,20 @@ def test_a_template_without_its_marks_is_refused(tmp_path: Path) -> None:
 browser_test = pytest.mark.browser
 
 
+@pytest.fixture(scope="module", params=LANGUAGES)
+def language(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+def page(tmp_path_factory: pytest.TempPathFactory, language: str) -> Iterator[Page]:
     """The page of the golden tariffs, opened from a file; any request to a network fails the test."""
     if CHROMIUM is None:
         pytest.skip("chromium is not installed: apt-get install chromium")
     from playwright.sync_api import sync_playwright
 
     file = tmp_path_factory.mktemp("calculator") / "calculator.html"
-    file.write_text(page_of(golden.TARIFFS), encoding="utf-8")
+    file.write_text(page_of(golden.TARIFFS, language), encoding="utf-8")
     problems: list[str] = []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
@@ -99,7 +235,7 @@ ASK = """(vectors) => vectors.map(({question}) => {
   if (text("error")) return {refused: true};
   return {
     refused: false, headline: text("headline"), cheaper: text("cheaper"),
-    per_corpus: text("perCorpus").replace("Cost per validated corpus: ", ""),
+    per_corpus: text("perCorpus"),
     packages: [...document.querySelectorAll("#packages tbody tr")].map(
       (row) => [...row.children].map((cell) => cell.textContent)),
   };
@@ -107,28 +243,32 @@ ASK = """(vectors) => vectors.map(({question}) => {
 
 
 @browser_test
-def test_the_page_gives_the_figures_of_the_command(page: Page) -> None:
-    """Every golden vector, asked in Chromium."""
-    vectors = golden.stored()
+def test_the_page_gives_the_figures_of_the_command(page: Page, language: str) -> None:
+    """Every golden vector, asked in Chromium, in every language: exact figures, translated words, local signs."""
+    vectors, said = golden.stored(), Said(language)
     found: list[dict[str, Any]] = page.evaluate(ASK, vectors)
-    different = [(v["question"], v["answer"], f) for v, f in zip(vectors, found, strict=True) if v["answer"] != f]
+    wanted = [said.answer(vector["question"]) for vector in vectors]
+    different = [(v["question"], w, f) for v, w, f in zip(vectors, wanted, found, strict=True) if w != f]
     assert different == []
 
 
 @browser_test
-def test_it_works_by_keyboard_and_counts_results_only_with_the_box_ticked(page: Page) -> None:
+def test_it_works_by_keyboard_and_counts_results_only_with_the_box_ticked(page: Page, language: str) -> None:
     """M41: the user confirms the quality check."""
+    said = Said(language)
+    wanted = said.answer({"gpu": "pair", "lots": "2", "days": "7", "window_hours": None, "accepted": "3"})
     page.reload()
     page.locator("#gpu").focus()
     for keys in ("pair", "Tab", "2", "Tab", "7", "Tab", "Tab", "3"):
         page.keyboard.press("Tab") if keys == "Tab" else page.keyboard.type(keys)
-    assert page.locator("#headline").inner_text() == "pair, 7 days, 2 lots: 4,142.14 EUR, 4 GPUs"
-    assert "tick the box" in page.locator("#perCorpus").inner_text()
+    assert page.locator("#headline").text_content() == wanted["headline"]
+    assert said.words.gettext(SCRIPT["notConfirmed"]) in (page.locator("#perCorpus").text_content() or "")
     page.keyboard.press("Tab")
     page.keyboard.press("Space")
-    assert page.locator("#perCorpus").inner_text() == (
-        "Cost per validated corpus: 1,380.71 EUR (rounded half up from 1380.713333)"
-    )
+    assert page.locator("#perCorpus").text_content() == wanted["per_corpus"]
+    if language == "en":
+        assert plain(wanted)["headline"] == "pair, 7 days, 2 lots: 4,142.14 EUR, 4 GPUs"
+        assert plain(wanted)["per_corpus"].endswith("1,380.71 EUR (rounded half up from 1380.713333)")
 
 
 @browser_test
@@ -141,18 +281,21 @@ def test_a_wrong_entry_is_marked_and_said(page: Page, field: str, value: str) ->
 
 
 @browser_test
-def test_every_control_has_a_name_and_the_answer_is_announced(page: Page) -> None:
-    """Screen readers: labels, live region, captions, header cells."""
+def test_every_control_has_a_name_and_the_answer_is_announced(page: Page, language: str) -> None:
+    """Screen readers: labels, live region, captions, header cells, and the language that they are read in."""
     page.reload()
+    assert page.locator("html").get_attribute("lang") == language
     tree = page.locator("main").aria_snapshot()
+    words = words_of(language)
+    text = {name: words.gettext(message) for name, message in STATIC.items()}
     for name in (
-        'combobox "GPU"',
-        'textbox "Lots"',
-        'combobox "Package"',
-        'textbox "Window in hours"',
-        'textbox "Number of different corpora, optional"',
-        'checkbox "I confirm',
-        'region "Answer"',
+        f'combobox "{text["gpu"]}"',
+        f'textbox "{text["lots"]}"',
+        f'combobox "{text["package"]}"',
+        f'textbox "{text["hours"]}"',
+        f'textbox "{text["acceptedHint"]}"',
+        f'checkbox "{text["confirm"][:12]}',
+        f'region "{text["answer"]}"',
     ):
         assert name in tree, tree
     assert page.locator("[aria-live=polite] #headline").count() == 1
