@@ -1,0 +1,121 @@
+"""The real engine killed at random moments, from loading to writing: rows = attempts (M22, M23, M50, RE-01).
+
+`FAULT_REAL_KILLS=10 pytest tests/faults` is the long form; a short one runs with every test run.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from runner.evidence.attempt import Status
+from runner.evidence.campaign import Campaign
+from runner.evidence.store import AttemptStore, read_attempts
+from runner.measure.journal import read_journal
+from runner.protocol.freeze import freeze
+from tests.support.small_campaign import PROTOCOL, make_campaign
+
+pytest.importorskip("torch")
+KILLS = int(os.environ.get("FAULT_REAL_KILLS", "2"))
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = 200
+LONGEST_LIFE_SECONDS = 12.0
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
+
+
+@pytest.fixture
+def campaign(tmp_path: Path) -> Campaign:
+    """The embedded model on some texts of the embedded corpus, frozen for enough passes of batch 4."""
+    with (ROOT / "protocol/corpus/final.csv").open(encoding="utf-8", newline="") as stream:
+        rows = [(row["id"], row["text"], row["label"], row["stratum"]) for row in csv.DictReader(stream)]
+    chosen = [*rows[: DOCUMENTS - 20], *[row for row in rows if row[3] == "long"][:20]]
+    rows = list({row[0]: row for row in chosen}.values())
+    head, _, _ = PROTOCOL.partition("[[series]]")
+    protocol = head.replace("max_length = 128", "max_length = 512") + (
+        '[[variant]]\nid = "b4"\n[variant.settings]\nbatch_size = 4\nthreads = 1\n'
+        f"[measurement]\npasses_planned = {2 * KILLS + 2}\npasses_most = {4 * KILLS + 4}\nmin_accepted = 2\n"
+    )
+    made = make_campaign(tmp_path, rows=rows, protocol=protocol)
+    shutil.rmtree(made.protocol_dir / "model")
+    shutil.copytree(ROOT / "protocol" / "model", made.protocol_dir / "model")
+    made.tariffs.write_text("gpu,device_pattern\n", encoding="utf-8")
+    freeze(made)
+    return made
+
+
+def start(campaign: Campaign) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "runner", "--campaign", str(campaign.root), "measure", "--gpu", "cpu"]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def running_worker(campaign: Campaign) -> int | None:
+    journals = sorted(campaign.journals.glob("[!.]*.jsonl")) if campaign.journals.exists() else []
+    state = read_journal(journals[-1]) if journals else None
+    return None if state is None or state.ended or not state.events else int(state.events[0]["pid"])
+
+
+def kill(pid: int) -> bool:
+    try:
+        os.kill(pid, 9)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_random_kills_of_the_real_engine(campaign: Campaign) -> None:
+    rng = random.Random(20261130)
+    kills: Counter[str] = Counter()
+    parent = start(campaign)
+    worker = None
+    while sum(kills.values()) < KILLS:
+        if parent.poll() is not None:
+            parent = start(campaign)
+        fresh = running_worker(campaign)
+        if fresh is None or fresh == worker:
+            time.sleep(0.05)
+            continue
+        worker = fresh
+        time.sleep(rng.uniform(0.0, LONGEST_LIFE_SECONDS))
+        if sum(kills.values()) % 3 == 2:
+            parent.kill()
+            parent.wait()
+            kills["parent"] += 1
+        elif kill(worker):
+            kills["worker"] += 1
+    parent.kill()
+    parent.wait()
+    time.sleep(0.5)
+    done = start(campaign)  # recovers; what is left is stopped, it is not the point here
+    while running_worker(campaign) in (None, worker) and done.poll() is None:
+        time.sleep(0.1)
+    done.terminate()
+    assert done.wait(60) in (0, 3)
+
+    rows = read_attempts(campaign)  # the chain holds
+    statuses = Counter(row.status for row in rows)
+    assert sum(kills.values()) == KILLS
+    assert set(statuses) <= {Status.COMPLETED, Status.KILLED, Status.LOST, Status.INTERRUPTED}
+    assert statuses[Status.KILLED] <= kills["worker"]
+    assert statuses[Status.KILLED] + statuses[Status.LOST] >= 1
+    final = Counter(row.slot.pass_index for row in rows if row.status is not Status.INTERRUPTED)
+    assert set(final.values()) == {1} and set(final) == set(range(len(final))), "each slot once, none skipped"
+    for row in rows:
+        assert row.completed_documents is not None
+        if row.status is Status.COMPLETED:
+            assert row.completed_documents == row.expected_documents
+        if row.predictions is not None:
+            table = pq.read_table(campaign.inside(row.predictions.path))
+            assert table.num_rows == row.completed_documents
+            assert len(set(table.column("id").to_pylist())) == table.num_rows
+    assert AttemptStore(campaign).faults() == ()
+    assert not [path.name for path in campaign.records.rglob(".*")], "no leftovers, no lock"
