@@ -18,7 +18,8 @@ USER_VARIABLES := PYTHON EXTRAS SYSTEM_TORCH CAMPAIGN GPU BATCHES SERIES PASSES 
 $(foreach name,$(USER_VARIABLES),$(eval override $(name) := $$(value $(name))))
 export $(USER_VARIABLES)
 
-INSTALL = "$$PYTHON" tools/python_version.py && "$$PYTHON" tools/install.py
+NO_PYTHON = { echo "error: no program '$$PYTHON' here; Python 3.11 or newer is needed: make setup PYTHON=/path/to/python3.11" >&2; exit 2; }
+INSTALL = { command -v "$$PYTHON" > /dev/null || $(NO_PYTHON); } && "$$PYTHON" tools/python_version.py && "$$PYTHON" tools/install.py
 INSTALLED := .venv/installation.json
 RUNNER := .venv/bin/runner $${CAMPAIGN:+--campaign "$$CAMPAIGN"}
 # The command's own status, since make turns every failure into 2.

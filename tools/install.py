@@ -258,21 +258,24 @@ def _has_ensurepip() -> bool:
     return subprocess.run([sys.executable, "-c", "import ensurepip"], capture_output=True, check=False).returncode == 0
 
 
-def system_needs(extras: tuple[str, ...]) -> Iterator[tuple[str, tuple[needs.Need, ...]]]:
-    """What the system must bring for the chosen extras, with its purpose."""
-    yield "signatures", needs.SIGNATURES
+def system_needs(extras: tuple[str, ...]) -> tuple[str, tuple[needs.Need, ...]]:
+    """What the system must bring for the chosen extras, with its purpose: all at once, so that one command helps."""
     if "report" in extras:
-        yield "the note", needs.NOTE_LIBRARIES
+        return "signatures and the note", (*needs.SIGNATURES, *needs.NOTE_LIBRARIES)
+    return "signatures", needs.SIGNATURES
 
 
-def install(extras_text: str, system_torch: bool, test_tools: bool) -> None:
+def install(extras_text: str, system_torch_text: str, test_tools: bool) -> None:
+    if system_torch_text not in ("", "0", "1"):
+        raise Refused(f"SYSTEM_TORCH is 1 (reuse the torch of this Python) or nothing, not {system_torch_text!r}")
+    system_torch = system_torch_text == "1"
     record = read_record()
     extras = wanted_extras(extras_text, tuple(record.get("extras", ())))
     system_torch = system_torch or bool(record.get("system_torch", False))
     run = Installation(extras, system_torch)
     with run.step("system_packages"):
-        for purpose, group in system_needs(extras):
-            needs.provide(group, purpose, say)
+        purpose, wanted = system_needs(extras)
+        needs.provide(wanted, purpose, say)
         if test_tools:
             _provide_test_tools()
     same = {"extras": list(extras), "system_torch": system_torch, "inputs_sha256": fingerprints()}
@@ -298,11 +301,11 @@ def _provide_test_tools() -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make setup", description=__doc__, allow_abbrev=False)
     parser.add_argument("--extras", default="", help="measure, onnx, report, dev; separated by blanks")
-    parser.add_argument("--system-torch", default="", choices=("", "0", "1"), help="1: reuse this Python's torch")
+    parser.add_argument("--system-torch", default="", help="1: reuse this Python's torch")
     parser.add_argument("--test-tools", action="store_true", help="also the programs that the tests use")
     options = parser.parse_args()
     try:
-        install(options.extras, options.system_torch == "1", options.test_tools)
+        install(options.extras, options.system_torch, options.test_tools)
     except Refused as refusal:
         sys.stderr.write(f"error: {refusal}\n")
         return 2

@@ -73,6 +73,25 @@ def test_what_is_missing_is_named_with_the_exact_command(monkeypatch: pytest.Mon
     assert "sudo apt-get install -y --no-install-recommends a-tool libb1" in str(refusal.value)
 
 
+def test_all_that_the_system_lacks_is_named_at_once() -> None:
+    purpose, wanted = install.system_needs(("measure", "report"))
+    assert purpose == "signatures and the note"
+    assert set(needs.packages_of(wanted)) > {"openssh-client", "libpango-1.0-0", "libharfbuzz-subset0"}
+    assert needs.packages_of(install.system_needs(("measure",))[1]) == ("openssh-client",), "no WeasyPrint on a rental"
+
+
+def test_wrong_wishes_are_one_line_and_exit_2() -> None:
+    for arguments, what in (
+        (["--system-torch", "yes"], "SYSTEM_TORCH is 1 (reuse the torch of this Python) or nothing, not 'yes'"),
+        (["--extras", "mesure"], "unknown extras: mesure"),
+    ):
+        done = subprocess.run(
+            [sys.executable, "tools/install.py", *arguments], cwd=ROOT, capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.startswith(f"error: {what}")
+
+
 def test_interrupted_record_means_installing_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     record = tmp_path / "installation.json"
     monkeypatch.setattr(install, "RECORD", record)

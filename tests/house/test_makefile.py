@@ -194,6 +194,12 @@ def test_a_dry_run_runs_nothing_and_help_needs_no_installation(front_door: Path)
     assert not (front_door / "evil").exists() and not (front_door / ".venv").exists()
 
 
+def test_a_python_that_is_not_there_is_named() -> None:
+    done = make(ROOT, "setup", "PYTHON=no-such-python")
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: no program 'no-such-python' here; Python 3.11 or newer is needed")
+
+
 def test_failed_report_is_tried_again(front_door: Path) -> None:
     (front_door / "note").mkdir()
     assert make(front_door, "report", RECORDED_STATUS="3").returncode == 2
