@@ -59,6 +59,7 @@ def find(torch: Any) -> list[Ability]:
     found.append(_tried("attention sdpa", lambda: _attention(torch, device), None))
     found.append(_flash(device))
     found.append(_compiler(device))
+    found.append(_onnx(device))
     return found
 
 
@@ -167,6 +168,17 @@ def _compiler(device: str) -> Ability:
     if compiler is None:
         return Ability("torch.compile", False, "no C++ compiler (install g++)")
     return Ability("torch.compile", True, f"with {compiler}")
+
+
+def _onnx(device: str) -> Ability:
+    """The extra `onnx`; its engine is for the CPU."""
+    import importlib.metadata
+
+    try:
+        versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in ("onnxruntime", "onnx"))
+    except importlib.metadata.PackageNotFoundError as error:
+        return Ability("engine onnxruntime", False, f'{error.name} is not installed: make setup EXTRAS="measure onnx"')
+    return Ability("engine onnxruntime", device == "cpu", versions if device == "cpu" else "runs on the CPU only")
 
 
 def main() -> None:

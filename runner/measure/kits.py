@@ -36,9 +36,9 @@ class Kit(Protocol):
 
 def kit_for(engine: str) -> Kit:
     """The kit of a declared engine; an unknown name is unsupported, never replaced."""
-    if engine in ("transformers", "packed"):
+    if engine in ("transformers", "packed", "onnxruntime"):
         return TorchKit()
-    raise Unsupported(f"engine {engine!r} is not known: use transformers, packed or command")
+    raise Unsupported(f"engine {engine!r} is not known: use transformers, packed, onnxruntime or command")
 
 
 def _card(job: Job) -> int:
@@ -88,6 +88,10 @@ class TorchKit:
             from runner.measure.engines.packed import packed_engine
 
             return packed_engine(job, self._torch)
+        if job.settings["engine"] == "onnxruntime":
+            from runner.measure.engines.onnx_runtime import onnx_engine
+
+            return onnx_engine(job, self._torch)
         from runner.measure.engines.transformers import transformers_engine
 
         return transformers_engine(job, self._torch)

@@ -139,7 +139,7 @@ _WAITING = frozenset({
 def card_torch(torch: Any, stream: FakeStream) -> Any:
     """`torch` with a card: tensors made there compute on the host, and every wait for them is written down."""
 
-    class OnCard(torch.Tensor):  # type: ignore[misc,name-defined]
+    class OnCard(torch.Tensor):  # type: ignore[misc]
         @classmethod
         def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             name, kwargs = func.__name__, kwargs or {}

@@ -37,7 +37,7 @@ class Tokenising:
         if self._fast is not None:
             self._fast.no_padding()
             self._limit(self.max_length if truncation else None)
-        self._with_types = "token_type_ids" in tokenizer.model_input_names and self._has_types()
+        self.with_types = "token_type_ids" in tokenizer.model_input_names and self._has_types()
 
     @property
     def pad_token_id(self) -> int | None:
@@ -63,9 +63,9 @@ class Tokenising:
         if self._fast is None:
             options = {"truncation": self.truncation, "max_length": self.max_length} if self.truncation else {}
             encoded = self._tokenizer(list(texts), return_attention_mask=False, **options)
-            return Tokens(encoded["input_ids"], encoded.get("token_type_ids") if self._with_types else None)
+            return Tokens(encoded["input_ids"], encoded.get("token_type_ids") if self.with_types else None)
         encodings = self._fast.encode_batch_fast(list(texts))
-        types = [encoding.type_ids for encoding in encodings] if self._with_types else None
+        types = [encoding.type_ids for encoding in encodings] if self.with_types else None
         return Tokens([encoding.ids for encoding in encodings], types)
 
     def cut_tokens(self, texts: Sequence[str], lengths: Sequence[int]) -> tuple[int, int]:

@@ -81,7 +81,7 @@ class PaddedForward:
         shape = (len(names), len(rows), width)
         on_card = self._device != "cpu"
         block = self._torch.empty(shape, dtype=self._torch.int64, pin_memory=on_card)
-        self._fill(dict(zip(names, block.numpy(), strict=True)), tokens, width)
+        fill(dict(zip(names, block.numpy(), strict=True)), tokens, width, self._tokenising, self._padding)
         if on_card:
             host, block = block, self._torch.empty(shape, dtype=self._torch.int64, device=self._device)
             block.copy_(host, non_blocking=True)
@@ -93,25 +93,31 @@ class PaddedForward:
     def logits(self, inputs: dict[str, Any]) -> Any:
         return self._model(**inputs).logits
 
-    def _fill(self, arrays: dict[str, Any], tokens: Tokens, width: int) -> None:
-        """Token ids, and where batches are padded the padding around them, into arrays of shape (texts, width)."""
-        ids, types = arrays["input_ids"], arrays.get("token_type_ids")
-        mask = arrays.get("attention_mask")
-        if mask is None:
-            ids[:] = tokens.ids
-            if types is not None:
-                types[:] = tokens.type_ids
-            return
-        if self._padding == "none":
-            raise Unsupported("padding none needs texts of equal length in every batch: use batch 1 or engine packed")
-        ids[:] = self._tokenising.pad_token_id
-        mask[:] = 0
+
+def fill(arrays: dict[str, Any], tokens: Tokens, width: int, tokenising: Tokenising, padding: str) -> None:
+    """Token ids, and where batches are padded the padding around them, into arrays of shape (texts, width).
+
+    Names: `input_ids`; `attention_mask` unless no text is shorter; `token_type_ids` where the model needs them.
+    """
+    ids, mask, types = arrays["input_ids"], arrays.get("attention_mask"), arrays.get("token_type_ids")
+    if min(map(len, tokens.ids)) == width:
+        ids[:] = tokens.ids
+        if mask is not None:
+            mask[:] = 1
         if types is not None:
-            types[:] = 0
-        left = self._tokenising.padding_side == "left"
-        for row, own in enumerate(tokens.ids):
-            place = slice(width - len(own), width) if left else slice(0, len(own))
-            ids[row, place] = own
-            mask[row, place] = 1
-            if types is not None and tokens.type_ids is not None:
-                types[row, place] = tokens.type_ids[row]
+            types[:] = tokens.type_ids
+        return
+    if padding == "none":
+        raise Unsupported("padding none needs texts of equal length in every batch: use batch 1 or engine packed")
+    assert mask is not None
+    ids[:] = tokenising.pad_token_id
+    mask[:] = 0
+    if types is not None:
+        types[:] = 0
+    left = tokenising.padding_side == "left"
+    for row, own in enumerate(tokens.ids):
+        place = slice(width - len(own), width) if left else slice(0, len(own))
+        ids[row, place] = own
+        mask[row, place] = 1
+        if types is not None and tokens.type_ids is not None:
+            types[row, place] = tokens.type_ids[row]
