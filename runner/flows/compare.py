@@ -13,6 +13,7 @@ from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
 from runner.evidence.checks import note_id
 from runner.evidence.manifest import Manifest
+from runner.evidence.repricing import read_repricing
 from runner.flows.source import open_campaign
 from runner.pricing.core import Catalogue
 from runner.pricing.tariffs import load_catalogue
@@ -35,6 +36,8 @@ class Side:
     balance: Balance
     manifests: Mapping[str, Manifest]
     catalogue: Catalogue
+    repriced_from: str | None
+    """Id of the note whose measurements this one prices again, if it does."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,8 @@ class Comparison:
     def lines(self) -> Iterator[str]:
         for letter, side in (("A", self.a), ("B", self.b)):
             yield f"{letter}: {side.name}, note {side.note_id}: {side.decision.chosen or 'undecided'}"
+            if side.repriced_from is not None:
+                yield f"   {_repriced(letter, side, self)}"
         yield ""
         yield self.verdict
         for what, changes in self.changes.items():
@@ -98,8 +103,8 @@ class Comparison:
             return str(value) if isinstance(value, Decimal) else value
 
         return {
-            "a": {"name": self.a.name, "note_id": self.a.note_id, "chosen": self.a.decision.chosen},
-            "b": {"name": self.b.name, "note_id": self.b.note_id, "chosen": self.b.decision.chosen},
+            "a": _side_json(self.a),
+            "b": _side_json(self.b),
             "may_be_compared": not self.obstacles,
             "obstacles": list(self.obstacles),
             "changes": {what: list(changes) for what, changes in self.changes.items()},
@@ -110,6 +115,19 @@ class Comparison:
             "only_a": list(self.only_a),
             "only_b": list(self.only_b),
         }
+
+
+def _side_json(side: Side) -> dict[str, str | None]:
+    return {
+        "name": side.name, "note_id": side.note_id, "chosen": side.decision.chosen, "repriced_from": side.repriced_from,
+    }  # fmt: skip
+
+
+def _repriced(letter: str, side: Side, both: Comparison) -> str:
+    """Two notes of the same measurements are no second measurement: that is said before any figure."""
+    other, name = (both.b, "B") if letter == "A" else (both.a, "A")
+    which = f"{name}, note {other.note_id}" if side.repriced_from == other.note_id else f"note {side.repriced_from}"
+    return f"{letter} prices the measurements of {which} again: nothing was measured for it"
 
 
 def compare(path_a: Path, path_b: Path) -> Comparison:
@@ -142,6 +160,7 @@ def _side(campaign: Campaign, path: Path) -> Side:
         balance=Balance.load(campaign.balance),
         manifests={file.stem: Manifest.load(file) for file in sorted(campaign.manifests.glob("*.json"))},
         catalogue=load_catalogue(campaign.tariffs),
+        repriced_from=None if (link := read_repricing(campaign)) is None else link.note_id,
     )
 
 

@@ -116,6 +116,8 @@ SENTENCES = (
     N_("scores of the pass or of the baseline are missing"),
     N_("no document"),
     N_("Wilson, 95 %"),
+    N_("percentile bootstrap of {resamples_count} resamples, 95 %"),
+    N_("{metric} gives no value"),
     N_("baseline: {undefined_why}"),
     N_("Matthews' coefficient is undefined: all labels are of one class"),
     N_("Matthews' coefficient is undefined: all predictions are of one class"),
@@ -140,20 +142,25 @@ SENTENCES = (
     N_("{n_count} torn bytes at the end of the journal"),
     N_("settings in effect are the program's own word; what it did not say is unknown"),
     N_("the program ended before it was {expected}"),
+    N_("{n_count} weights are not in the model's files and would be random, first {name}"),
     # attempts of other locks
     N_("it does not carry the nonce of the freeze"),
     N_("unknown lock ({found}, this one is {lock})"),
     N_("earlier freeze ({found}; other {parts})"),
     # counters of memory
-    N_("resident memory, this worker process only, high-water mark reset before the pass; time of the largest sample"),
-    N_("resident memory, this worker process only, largest sample of the pass; {reason}"),
-    N_("resident memory, this worker process only, its whole life (loading included)"),
-    N_("tensors, this worker process only, reset before the pass; time of the largest sample"),
-    N_(
-        "held by the allocator, tensors included, this worker process only, reset before the pass; time of the "
-        "largest sample"
-    ),
+    N_("resident memory, {process_why}, high-water mark reset before the pass; time of the largest sample"),
+    N_("resident memory, {process_why}, largest sample of the pass; {reason}"),
+    N_("resident memory, {process_why}, its whole life (loading included)"),
+    N_("resident memory of the program alone (not of processes that it starts), read from outside, this pass"),
+    N_("tensors, {process_why}, reset before the pass; time of the largest sample"),
+    N_("held by the allocator, tensors included, {process_why}, reset before the pass; time of the largest sample"),
+    N_("this worker process only"),
+    N_("worker process of rank {rank} only"),
+    N_("the largest of the attempt's processes"),
     # what a manifest could not read
+    N_("not read"),
+    N_("not observed"),
+    N_("the engine was not loaded: {found_status}"),
     N_("the system does not tell"),
     N_("no control group (version 2) with a limit"),
     N_("not installed by make setup, or its record is gone"),

@@ -75,6 +75,19 @@ def test_new_prices_may_name_another_winner_and_nothing_is_measured_again(source
     assert "nothing was measured again" in text and link.note_id in text
 
 
+def test_compare_says_that_one_note_prices_the_other_again(
+    source: Path, repriced: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """M47: equal durations of a repriced note are no second measurement, and compare says so before any figure."""
+    assert run(["compare", str(source), str(repriced)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    link = f"   B prices the measurements of A, note {note_id(Campaign(source))} again: nothing was measured for it"
+    assert lines.index(link) < lines.index(next(line for line in lines if "B/A" in line))
+    assert run(["compare", str(source), str(repriced), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["a"]["repriced_from"], found["b"]["repriced_from"]) == (None, note_id(Campaign(source)))
+
+
 def test_repriced_twice_all_notes_before_are_named(
     source: Path, repriced: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -472,6 +472,8 @@ def _chained(attempts: list[Attempt], campaign: Campaign) -> list[Attempt]:
         link = ChainLink(machine_id="m-0123456789abcdef", index=number, previous_sha256=previous)
         out.append(attempt.model_copy(update={"chain": link}))
         previous = content_sha256(out[-1].as_json())
+    if not out:
+        return []
     head = {"schema_version": "chain-head/1", "machine_id": "m-0123456789abcdef", "rows": len(out),
             "last_attempt_id": out[-1].attempt_id, "last_sha256": previous}  # fmt: skip
     _write(campaign.records / "chain" / "m-0123456789abcdef.json", json.dumps(head))

@@ -63,7 +63,7 @@ def memory(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
     """Largest peak per device and counter; counters are never added."""
     fmt = speaker.fmt
     rows: list[dict[str, str]] = []
-    scopes: dict[str, str] = {}
+    scopes: dict[tuple[str, str], None] = {}
     for row in evidence.measured_rows:
         peaks = [peak for summary in row.summaries for peak in summary.peak_memory]
         capacity = {
@@ -74,7 +74,7 @@ def memory(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
         }
         for device, counter, scope, count in peaks:
             limit = capacity.get(device)
-            scopes[counter] = scope
+            scopes[counter, scope] = None
             rows.append(
                 {
                     "name": row.configuration_id,
@@ -87,7 +87,7 @@ def memory(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
             )
     return {
         "rows": rows,
-        "scopes": [{"counter": name, "scope": speaker.recorded(scopes[name])} for name in sorted(scopes)],
+        "scopes": [{"counter": name, "scope": speaker.recorded(scope)} for name, scope in sorted(scopes)],
     }
 
 

@@ -62,8 +62,12 @@ def _window(evidence: Evidence, row: BalanceRow | None) -> Window:
             if summary.raw_seconds:
                 largest = max(exact_seconds(value) for value in summary.raw_seconds)
                 seconds[summary.corpus_id] = max(largest, seconds.get(summary.corpus_id, Decimal(0)))
-    return access_window(evidence.plan, configuration=row.variant_id if row else None, pass_seconds=seconds,
-                         task_seconds=replaced_in(evidence.plan, row))
+    return access_window(
+        evidence.plan,
+        configuration=row.variant_id if row else None,
+        pass_seconds=seconds,
+        task_seconds=replaced_in(evidence.plan, row),
+    )
 
 
 def _happened(row: BalanceRow, speaker: Speaker) -> list[dict[str, str]]:

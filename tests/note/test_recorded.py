@@ -1,0 +1,143 @@
+"""Issue 5, point 4: what the tool itself recorded in English is said in the note's language; other texts are quoted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from runner.evidence.campaign import Campaign
+from runner.judge.verdict import judge_attempt
+from runner.measure.memory import THIS_PROCESS, CudaCounters, PassMemory
+from runner.measure.rows import verdict_on_end
+from runner.measure.supervisor import ChildEnd
+from runner.note.format import Formatter
+from runner.note.i18n import load_catalogue
+from runner.note.words import Speaker
+from runner.protocol.freeze import freeze
+from tests.judge.test_case_records import BROKEN, RIGHT
+from tests.support.small_campaign import PROTOCOL, make_attempt, make_campaign, write_predictions
+
+PREDICTIONS: list[tuple[str, list[tuple[str, str]]]] = [
+    ("an id is missing, one is new", [*RIGHT[1:], ("strange", "pos")]),
+    ("a label outside of the table", [("d00", "maybe"), *RIGHT[1:]]),
+    ("below every minimum", [(name, "pos") for name, _ in RIGHT]),
+]
+
+
+def speaker(language: str = "en") -> Speaker:
+    templates = Path(__file__).resolve().parents[2] / "templates"
+    return Speaker(load_catalogue(templates, language), Formatter(language))
+
+
+@pytest.fixture
+def campaign(tmp_path: Path) -> Campaign:
+    protocol = PROTOCOL.replace('min_agreement = "0.80"', 'min_agreement = "0.80"\nmax_flips = 1')
+    return make_campaign(tmp_path, protocol=protocol)
+
+
+def reasons(campaign: Campaign, rows: list[tuple[str, str]] | None = None, **changes: Any) -> list[str]:
+    """Reasons of the real judge for one attempt."""
+    lock = freeze(campaign)
+    path = write_predictions(campaign.predictions / "a000.parquet", rows or RIGHT)
+    verdict = judge_attempt(campaign, lock, make_attempt(campaign, lock, path, **changes))
+    assert verdict.reasons
+    return list(verdict.reasons)
+
+
+@pytest.mark.parametrize("changes", [changes for _, changes, _ in BROKEN])
+def test_every_reason_about_a_row_is_known(campaign: Campaign, changes: dict[str, Any]) -> None:
+    """A sentence of the judge that is not in the table would stay English: it shows up here in quotation marks."""
+    for reason in reasons(campaign, **changes):
+        said = speaker().recorded(reason)
+        assert "“" not in said or "RuntimeError: “no”" in said, reason
+        assert speaker("de").recorded(reason) != reason
+
+
+@pytest.mark.parametrize(("what", "rows"), PREDICTIONS)
+def test_every_reason_about_predictions_is_known(campaign: Campaign, what: str, rows: list[tuple[str, str]]) -> None:
+    for reason in reasons(campaign, rows):
+        assert "“" not in speaker().recorded(reason), f"{what}: {reason}"
+        assert speaker("de").recorded(reason) != reason
+
+
+def test_quality_in_four_languages() -> None:
+    reason = "subgroup stratum=long: accuracy 70/100 = 0.7 on stratum=long (100 documents) is below 0.8"
+    assert [speaker(language).recorded(reason) for language in ("en", "de", "tr", "fr")] == [
+        "subgroup stratum = long: accuracy 70/100 = 0.7 on stratum = long (100 documents) is below 0.8",
+        "Untergruppe stratum = long: accuracy 70/100 = 0,7 auf stratum = long (100 Dokumente) liegt unter 0,8",
+        "alt grup stratum = long: stratum = long üzerinde accuracy 70/100 = 0,7 (100 belge), 0,8 altında",
+        "sous-groupe stratum = long\u00a0: accuracy 70/100 = 0,7 sur stratum = long (100 documents), sous 0,8",
+    ]
+
+
+def ended(exit_code: int | None = None, signal_number: int | None = None, **more: Any) -> ChildEnd:
+    usual: dict[str, Any] = {
+        "timed_out": False, "stopped_by": None, "elapsed_seconds": 3600.0, "cpu_seconds": 1.0, "peak_rss_bytes": 1,
+        "oom_evidence": None, "result": None, "stderr_tail": "",
+    }  # fmt: skip
+    return ChildEnd(exit_code=exit_code, signal_number=signal_number, **usual | more)
+
+
+ENDS = {
+    "killed": ended(signal_number=9),
+    "killed by the kernel": ended(signal_number=9, oom_evidence="the kernel's counter oom_kill rose by 1"),
+    "crash": ended(signal_number=11),
+    "no result": ended(exit_code=1),
+    "too long": ended(signal_number=9, timed_out=True),
+    "stopped": ended(exit_code=0, stopped_by="SIGINT"),
+}
+
+
+@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS.keys())
+def test_every_way_an_attempt_can_end_is_known(end: ChildEnd) -> None:
+    """M23: the error of a failed attempt, from the code that writes it."""
+    _, error = verdict_on_end(end)
+    assert error is not None
+    assert "“" not in speaker().error(error.kind, error.message)
+    assert speaker("tr").error(error.kind, error.message) != f"{error.kind}: {error.message}"
+
+
+def test_other_peoples_words_stay_as_they_are_between_quotation_marks() -> None:
+    """An exception's text is evidence: never translated, and never mistaken for ours."""
+    text = "CUDA out of memory. Tried to allocate 1.20 GiB; the pass was not completed"
+    assert speaker("de").error("OutOfMemoryError", text) == f"OutOfMemoryError: „{text}“"
+    assert speaker("fr").recorded("power cut, ticket 4711") == "«\u00a0power cut, ticket 4711\u00a0»"
+    assert speaker("de").recorded("lock: does not carry the nonce of the freeze; who knows") == (
+        "Festschreibung: trägt nicht die Nonce des Einfrierens; „who knows“"
+    )
+
+
+def test_a_huge_text_is_not_searched() -> None:
+    """A record of strangers must not cost time: long texts are quoted at once, shortened by rule."""
+    text = "line " + "x: label " * 100_000
+    assert speaker().recorded(text).startswith("“line x: label") and len(speaker().recorded(text)) < 500
+
+
+class Cards:
+    """Counters of one card, as `measure/memory.py` asks for them."""
+
+    indices = (0,)
+
+    def sample(self) -> dict[str, int]:
+        return {"allocated:0": 2, "reserved:0": 4}
+
+    peaks = sample
+
+    def reset(self) -> None:
+        """Nothing to forget."""
+
+    def capacity(self, index: int) -> int:
+        return 24
+
+
+def test_scopes_of_memory_counters_are_known() -> None:
+    """M24: counters of this process and of a card, as they are really recorded."""
+    watch = PassMemory(0.01, "cpu", None, cast(CudaCounters, Cards()))
+    watch.start()
+    scopes = [str(peak["scope"]) for peak in watch.stop()[1]]
+    assert len(scopes) == 3
+    for scope in (*scopes, *(scope.replace(THIS_PROCESS, "worker process of rank 3 only") for scope in scopes)):
+        assert "“" not in speaker().recorded(scope) and "„" not in speaker("de").recorded(scope), scope
+        assert speaker("de").recorded(scope) != scope
