@@ -36,10 +36,11 @@ from runner.protocol.modelfiles import check_model
 from runner.protocol.schema import CorpusFiles, Lock, LockedVariant
 from runner.protocol.schema import Protocol as QualityProtocol
 from runner.protocol.variants import batch_series
-from runner.units import parse_decimal, utc_text
+from runner.units import parse_decimal, parse_utc, utc_text
 
 # The matrix rate of an earlier attempt is that of another one if these settings agree.
 _RATE_OF = ("precision", "threads", "workers", "devices")
+_CLOCK_TOLERANCE_SECONDS = 2.0
 
 
 class Progress(Interface):
@@ -108,7 +109,8 @@ def recover(campaign: Campaign) -> tuple[str, ...]:
         files = WorkFiles(campaign, attempt.attempt_id)
         ids, table = _ids_and_table(campaign, attempt)
         store.finish(lost_row(attempt, files, ids, table))
-        files.remove_temporary()
+    for path in campaign.journals.glob(".*"):
+        path.unlink()  # a parent may also be lost after its row was written and before it had cleaned up
     return (*remove_interrupted_writes(campaign.records), *store.recover(machine))
 
 
@@ -175,6 +177,7 @@ class Measurement:
         self._table = table_of(self._lock)
         self._ids = {files.id: read_ids(campaign, files) for files in self._protocol.corpus}
         self._conductor: Conductor | None = None
+        self._warnings += clock_warnings(self._lock, datetime.now(UTC))
         self._collected_at = utc_text(datetime.now(UTC).replace(microsecond=0))
 
     def run(self) -> Outcome:
@@ -261,7 +264,7 @@ class Measurement:
         row = row.model_copy(
             update={
                 "ended_at_utc": _utc(time.time_ns()),
-                "wall_clock_moved_seconds": round(moved, 3),
+                "wall_clock_moved_seconds": round(moved, 3) + 0.0,  # no -0.0
                 "notes": (*row.notes, note) if note else row.notes,
             }
         )
@@ -379,6 +382,14 @@ class Measurement:
         if not path.exists():
             write_atomic(path, data)
         return sha256
+
+
+def clock_warnings(lock: Lock, now: datetime) -> list[str]:
+    """Said before anything is measured: the attempts will be accepted by their nonce, the calendar is wrong (TI-11)."""
+    behind = (parse_utc(lock.frozen_at_utc) - now).total_seconds()
+    if behind < _CLOCK_TOLERANCE_SECONDS:
+        return []
+    return [f"this machine's clock is {behind:.0f} s behind the freeze: set it, or the calendar of the note is wrong"]
 
 
 def _without(status: Status, planned: Sequence[Planned], rows: Sequence[Attempt], gpu: str) -> list[Planned]:

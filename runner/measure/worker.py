@@ -232,6 +232,8 @@ class Worker:
         with self._phase("evaluation"):
             cut_documents, cut = engine.cut_tokens(_read(self._job).texts, work.lengths)
             recompilations, reason = engine.recompilations() if joined is None else joined.recompilations
+            if recompilations and reason:
+                self._notes.append(reason.partition("timed part, ")[2] or reason)  # the verdict names the shape (TI-02)
             efficiency = engine.efficiency(work, matrix_rate=joined is None and self._job.matrix_rate)
             if joined is not None and efficiency:
                 efficiency["matrix_flops_rate"] = joined.matrix_rate

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pytest
 
 from runner.measure.clocks import Parts, seconds_between, wall_clock_moved, wall_clock_note
 from runner.measure.passes import Ledger, Texts, Work, run_pass
+from runner.measure.run import clock_warnings
+from runner.protocol.schema import Lock
 
 CASES = Path(__file__).parents[1] / "cases"
 
@@ -109,6 +114,39 @@ def test_ti03_a_wall_clock_set_back_changes_no_duration_and_is_noticed() -> None
     assert moved == -3600.0
     assert (wall_clock_note(moved) or "").startswith("wall clock moved by -3600 s during the attempt")
     assert wall_clock_note(0.2) is None
+
+
+def test_ti11_a_clock_behind_the_freeze_is_said_before_anything_is_measured() -> None:
+    lock = cast(Lock, SimpleNamespace(frozen_at_utc="2026-11-30T12:00:00Z"))
+    (warning,) = clock_warnings(lock, datetime(2026, 11, 30, 11, 52, tzinfo=UTC))
+    assert "480 s behind the freeze" in warning
+    assert clock_warnings(lock, datetime(2026, 11, 30, 12, 0, tzinfo=UTC)) == []
+
+
+@pytest.mark.parametrize("back_seconds", [3600, 0])
+def test_ti03_a_clock_set_back_while_a_worker_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, back_seconds: int
+) -> None:
+    """The seam is the wall clock of the measuring process; the worker and all durations use the monotonic one."""
+    from runner.evidence.attempt import Status
+    from runner.evidence.store import read_attempts
+    from tests.measure.light import light_campaign, run
+
+    campaign = light_campaign(tmp_path, documents=20, sleep=0.02)
+    real, calls = time.time_ns, []
+
+    def wall() -> int:
+        calls.append(None)
+        return real() - (back_seconds * 10**9 if len(calls) > 1 else 0)
+
+    monkeypatch.setattr("runner.measure.run.time.time_ns", wall)
+    run(campaign, passes=1)
+    monkeypatch.undo()
+    (row,) = read_attempts(campaign)
+    assert row.status is Status.COMPLETED
+    assert row.pass_seconds is not None and 0.4 <= row.pass_seconds < 60
+    assert row.wall_clock_moved_seconds == pytest.approx(-back_seconds, abs=0.5)
+    assert any("wall clock moved by -3600 s" in note for note in row.notes) is (back_seconds > 0)
 
 
 def test_a_monotonic_clock_that_runs_backwards_is_refused() -> None:

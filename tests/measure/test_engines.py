@@ -144,13 +144,16 @@ def test_m9_precision_is_read_from_the_parameters(corpus: Path, precision: str) 
 
 
 @pytest.mark.parametrize("engine", ["transformers", "packed"])
-def test_int8_modules_are_counted(corpus: Path, engine: str) -> None:
+@pytest.mark.parametrize("quantization", ["int8-dynamic", "int8-torchao"])
+def test_int8_modules_are_counted(corpus: Path, engine: str, quantization: str) -> None:
+    if quantization == "int8-torchao":
+        pytest.importorskip("torchao")
     padding = "none" if engine == "packed" else "longest"
-    job = job_for(corpus, quantization="int8-dynamic", engine=engine, padding=padding)
+    job = job_for(corpus, quantization=quantization, engine=engine, padding=padding)
     result = work(job)
     assert result["status"] == "completed", result["error"]
     effective = result["facts"]["effective"]
-    assert effective["quantization"] == "int8-dynamic"
+    assert effective["quantization"] == quantization
     assert effective["extra"]["quantized_modules"] >= 10
     assert differences(job, result) == ()
 
@@ -198,6 +201,7 @@ class TestCompilation:
         assert result["recompilations"] >= 1
         assert result["recompilations_reason"].startswith("not clean: ")
         assert "shape 4×" in result["recompilations_reason"]
+        assert any(note.startswith("shape 4×") for note in result["notes"]), "the verdict reads it there (TI-02)"
         assert result["pass_seconds"] >= result["part_seconds"]["inference"]
 
 
@@ -246,6 +250,54 @@ def test_packed_gives_the_outputs_of_the_model_itself(corpus: Path, tmp_path: Pa
     assert abs(wanted).max() > 1e-3
 
 
+def checking_kernel(query: Any, key: Any, value: Any, starts: Any, keys: Any, most: int, most_keys: int) -> Any:
+    """torch's `varlen_attn` by its documentation, computed text by text; refuses what the kernel would refuse."""
+    assert starts.dtype == keys.dtype == torch.int32
+    assert len(starts) == len(keys)
+    assert (int(starts[-1]), int(keys[-1])) == (len(query), len(key))
+    assert int((starts[1:] - starts[:-1]).max()) == most
+    assert int((keys[1:] - keys[:-1]).max()) == most_keys
+    found = []
+    for text in range(len(starts) - 1):
+        rows, seen = slice(starts[text], starts[text + 1]), slice(keys[text], keys[text + 1])
+        parts = (query[rows], key[seen], value[seen])
+        heads = [part.transpose(0, 1).unsqueeze(0) for part in parts]
+        found.append(torch.nn.functional.scaled_dot_product_attention(*heads)[0].transpose(0, 1))
+    return torch.cat(found)
+
+
+def test_packed_with_attention_of_variable_length(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The way of the cards, with a stand-in for the kernel that checks what it is given."""
+    from runner.measure.engines import packed
+    from runner.measure.engines.packed_attention import variable_length, varlen_kernel
+
+    plain = job_for(corpus, engine="packed", padding="none", batch_size=4)
+    assert work(plain)["status"] == "completed"
+    wanted = logits(plain)
+    assert callable(varlen_kernel())
+    monkeypatch.setattr(packed, "_attention", lambda *_: (variable_length(checking_kernel), "varlen"))
+    job = job_for(corpus, engine="packed", padding="none", batch_size=4, attention="varlen")
+    result = work(job)
+    assert result["status"] == "completed", result["error"]
+    assert differences(job, result) == ()
+    assert abs(logits(job) - wanted).max() < 1e-5
+
+
+@pytest.mark.parametrize(
+    ("device", "settings", "words"),
+    [
+        ("cpu", {"attention": "varlen"}, "on the CPU computes attention with sdpa"),
+        ("cuda", {"attention": "sdpa"}, "on a card computes attention with varlen"),
+        ("cuda", {"attention": "varlen", "precision": "fp32"}, "fp16 or bf16 only"),
+    ],
+)
+def test_mo15_packed_says_which_attention_it_computes(device: str, settings: dict[str, Any], words: str) -> None:
+    from runner.measure.engines.packed import _attention
+
+    with pytest.raises(Unsupported, match=words):
+        _attention({"precision": "bf16"} | settings, device)
+
+
 @pytest.mark.parametrize(
     ("kind", "changes", "words"),
     [("electra", {}, "does not know 'electra'"), ("bert", {"hidden_act": "relu"}, "knows the activation gelu")],
@@ -263,7 +315,7 @@ def test_packed_is_not_used_when_it_differs_from_the_model(corpus: Path, monkeyp
     from runner.measure.engines import packed
 
     heads = packed.PackedLayer._heads
-    monkeypatch.setattr(packed.PackedLayer, "_heads", lambda layer, hidden: heads(layer, hidden)[::-1])
+    monkeypatch.setattr(packed.PackedLayer, "_heads", lambda layer, hidden: heads(layer, hidden).flip(1))
     result = work(job_for(corpus, engine="packed", padding="none"))
     assert result["status"] == "unsupported"
     assert "differs from this model" in result["error"]["message"]

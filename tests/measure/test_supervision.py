@@ -281,6 +281,20 @@ def _lost(campaign: Campaign) -> Attempt:
     return started
 
 
+def test_what_a_parent_lost_after_its_row_left_behind_is_removed(tmp_path: Path) -> None:
+    """Found by killing parents 200 times: the row was final, its working files were still there."""
+    campaign = light_campaign(tmp_path)
+    run(campaign, passes=1)
+    (row,) = read_attempts(campaign)
+    files = WorkFiles(campaign, row.attempt_id)
+    left = [files.results, files.result.with_suffix(".job"), files.results.with_name(f"{files.results.name}.1")]
+    for path in left:
+        path.write_bytes(b"left")
+    run(campaign, passes=1)
+    assert not [path for path in left if path.exists()]
+    assert read_attempts(campaign) == (row,)
+
+
 def test_re01_zeros_of_a_power_cut_are_no_finished_documents(tmp_path: Path) -> None:
     campaign = light_campaign(tmp_path, documents=10)
     files = WorkFiles(campaign, _lost(campaign).attempt_id)
