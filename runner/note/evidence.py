@@ -13,7 +13,7 @@ from runner.evidence.attempt import Attempt
 from runner.evidence.campaign import Campaign
 from runner.evidence.manifest import Manifest
 from runner.evidence.store import read_attempts
-from runner.evidence.verdict import Verdict
+from runner.evidence.verdict import PairedComparisons, Verdict
 from runner.pricing.core import Catalogue
 from runner.pricing.tariffs import load_catalogue
 from runner.protocol.read import read_plan, read_protocol
@@ -34,6 +34,7 @@ class Evidence:
     manifests: Mapping[str, Manifest]
     balance: Balance
     decision: Decision
+    paired: tuple[PairedComparisons, ...] = ()
 
     @cached_property
     def counted_attempts(self) -> tuple[Attempt, ...]:
@@ -85,6 +86,7 @@ def read_evidence(campaign: Campaign) -> Evidence:
         manifests={path.stem: Manifest.load(path) for path in _json_files(campaign.manifests)},
         balance=Balance.load(campaign.balance),
         decision=Decision.load(campaign.decision),
+        paired=tuple(PairedComparisons.load(path) for path in _json_files(campaign.paired)),
     )
     for name, found in (("balance", evidence.balance.lock_sha256), ("decision", evidence.decision.lock_sha256)):
         if found != evidence.lock.lock_sha256:

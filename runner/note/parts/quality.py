@@ -10,6 +10,7 @@ from runner.evidence.verdict import MetricValue, Verdict
 from runner.note.evidence import Evidence
 from runner.note.format import exact_fraction
 from runner.note.parts.frozen import reproduction_words
+from runner.note.parts.paired import paired
 from runner.note.parts.tables import attempts_of
 from runner.note.words import NOTHING, Speaker
 
@@ -34,6 +35,7 @@ def quality(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
         "methods_text": ", ".join(sorted(methods)) or NOTHING,
         "comparisons": comparisons,
         "reproduction": _reproduction(evidence, speaker),
+        "paired": paired(evidence, speaker),
     }
 
 
