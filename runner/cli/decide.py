@@ -6,6 +6,8 @@ import click
 
 from runner.cli.output import Output, Session, runner_command
 
+SORTS = ("per-corpus", "cost", "median", "window")
+
 
 @runner_command("decide", short_help="Choose the admissible configuration of smallest committed cost, or say why not.")
 @click.option(
@@ -13,7 +15,10 @@ from runner.cli.output import Output, Session, runner_command
     is_flag=True,
     help="Leave out (and list) attempts measured under another lock, instead of refusing them.",
 )
-def decide(session: Session, *, leave_out_other_locks: bool) -> Output:
+@click.option("--sort", type=click.Choice(SORTS), default=SORTS[0], show_default=True,
+              help="Order of the table; what is undefined comes last.")
+@click.option("--descending", is_flag=True, help="Largest first; what is undefined still comes last.")
+def decide(session: Session, *, leave_out_other_locks: bool, sort: str, descending: bool) -> Output:
     """Choose the admissible configuration with the smallest committed cost, or say `undecided` and why.
 
     Writes decision.json, balance.json, balance.csv, attempts.csv, attempts-spreadsheet.csv and plan.ics below note/.
@@ -25,7 +30,8 @@ def decide(session: Session, *, leave_out_other_locks: bool) -> Output:
     campaign = Campaign(session.root)
     made = write_decision(campaign, leave_out_other_locks=leave_out_other_locks)
     files = [str(campaign.note / name) for name in made.files]
+    lines = answer_lines(made.balance, made.decision, sort=sort, descending=descending)
     return Output(
-        lines=[*answer_lines(made.balance, made.decision), "", "written: " + ", ".join(files)],
+        lines=[*lines, "", "written: " + ", ".join(files)],
         data={"decision": made.decision.as_json(), "files": files},
     )

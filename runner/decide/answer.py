@@ -6,10 +6,13 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
 from runner.decide.model import Balance, BalanceRow, Decision, Reason, Summary
+from runner.decide.ordering import ordered
 from runner.decide.sentences import english, shown_seconds
 
 
-def answer_lines(balance: Balance, decision: Decision) -> list[str]:
+def answer_lines(
+    balance: Balance, decision: Decision, *, sort: str = "per-corpus", descending: bool = False
+) -> list[str]:
     """Answer first, then the table of what was measured, what was not, and what remains open."""
     head = f"chosen: {decision.chosen}" if decision.chosen else "undecided"
     if decision.no_comparison:
@@ -17,7 +20,7 @@ def answer_lines(balance: Balance, decision: Decision) -> list[str]:
     question = decision.question + (" (synthetic data: made up, an example)" if decision.synthetic else "")
     lines = [question, "", head, *_listed(decision.reasons), f"  rule: {decision.rule}"]
     lines += _section("would help", decision.would_help)
-    lines += ["", *_table(balance)]
+    lines += ["", *_table(ordered([row for row in balance.rows if row.measured], sort, descending=descending))]
     lines += _section(
         "not chosen",
         (
@@ -53,8 +56,8 @@ def _unmeasured(balance: Balance) -> list[str]:
     return [f"{head} ({', '.join(variants)})" for head, variants in gpus.items()]
 
 
-def _table(balance: Balance) -> list[str]:
-    """Measured configurations, cheapest per validated corpus first; where that is undefined, last (PR-14)."""
+def _table(measured: Sequence[BalanceRow]) -> list[str]:
+    """Measured configurations in this order, one line per corpus and seed."""
     head = [
         "configuration",
         "corpus",
@@ -68,7 +71,6 @@ def _table(balance: Balance) -> list[str]:
         "per corpus",
         "admissible",
     ]
-    measured = sorted((row for row in balance.rows if row.measured), key=_per_corpus_order)
     body = [_cells(row, summary) for row in measured for summary in row.summaries]
     if not body:
         return ["nothing was measured"]
@@ -83,11 +85,6 @@ def _no_cost_per_corpus(row: BalanceRow) -> str:
     if row.own_machine:
         return "not applicable"
     return "undefined" if row.committed_cost is not None else "not calculated"
-
-
-def _per_corpus_order(row: BalanceRow) -> tuple[bool, Decimal]:
-    cost = row.cost_per_validated_corpus
-    return (cost is None, Decimal(cost or "0"))
 
 
 def _cells(row: BalanceRow, summary: Summary) -> Sequence[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from runner.decide.model import Balance, BalanceRow, Decision
@@ -17,6 +17,7 @@ from runner.evidence.signing import Purpose, sign, signing_key
 from runner.flows import integrity
 from runner.flows.verification import Step
 from runner.pricing.rental import Expected, RentalMatch, match_rental, read_rental
+from runner.protocol.read import read_plan
 from runner.protocol.schema import Lock
 from runner.seal.bag import LEFT_OUT, RENTAL, build_bag
 from runner.seal.container import Source, write_container
@@ -92,7 +93,11 @@ def match_decision(campaign: Campaign, rental: Rental) -> RentalMatch:
             "nothing was measured, so there is no configuration that a rental record could belong to",
             file=campaign.decision,
         )
-    return match_rental(rental, _expected(row))
+    plan = read_plan(campaign.plan) if campaign.plan.is_file() else None
+    expected = _expected(row)
+    if plan is not None:
+        expected = replace(expected, provider=plan.provider, order=plan.order)
+    return match_rental(rental, expected)
 
 
 def _expected(row: BalanceRow) -> Expected:

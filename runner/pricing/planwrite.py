@@ -16,7 +16,7 @@ from runner.pricing.window import TaskTime, Window
 from runner.protocol.schema import Plan, Task
 
 _HEAD = "# Times from a calendar; every task has its own start and end. docs/pricing.md explains every key."
-_KEPT = ("schema_version", "zone", "deliverables", "billing", "extra_periods", "lots")
+_KEPT = ("schema_version", "zone", "deliverables", "billing", "extra_periods", "lots", "provider", "order")
 
 
 def write_plan(target: Path, plan: Plan, moved: Window) -> None:

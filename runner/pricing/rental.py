@@ -20,7 +20,7 @@ OWN_MACHINE = "own machine: nothing is rented, cost not applicable"
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What the decision says about the rental; `None` where it says nothing. Window: start and end in UTC.
+    """What plan and decision say about the rental; `None` where they say nothing. Window: start and end in UTC.
 
     `periods`: of the package of `days`, where the plan asks for further ones.
     """
@@ -33,6 +33,8 @@ class Expected:
     window: tuple[datetime, datetime] | None = None
     periods: int = 1
     own_machine: bool = False
+    provider: str | None = None
+    order: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,16 +96,24 @@ def _period(rental: Rental, path: Path | None = None) -> tuple[datetime, datetim
 
 
 def match_rental(rental: Rental, expected: Expected) -> RentalMatch:
-    """Compare order and decision: gpu, lots, package, amount, currency, length and place of the period."""
+    """Compare record, plan and decision: provider, order, gpu, lots, package, amount, currency, length and place of
+    the period.
+    """
     matched, mismatches, not_applicable = [], [], []
     for field, wanted, found, agrees in _comparisons(rental, expected):
         if wanted is None:
-            not_applicable.append((field, OWN_MACHINE if expected.own_machine else "the decision does not say"))
+            not_applicable.append((field, _why_not_compared(field, expected)))
         elif agrees:
             matched.append(field)
         else:
             mismatches.append(Mismatch(field, wanted, found))
     return RentalMatch(tuple(matched), tuple(mismatches), tuple(not_applicable))
+
+
+def _why_not_compared(field: str, expected: Expected) -> str:
+    if field in ("provider", "order"):
+        return "the plan does not say"
+    return OWN_MACHINE if expected.own_machine else "the decision does not say"
 
 
 def _comparisons(rental: Rental, expected: Expected) -> Iterator[tuple[str, str | None, str, bool]]:
@@ -113,6 +123,10 @@ def _comparisons(rental: Rental, expected: Expected) -> Iterator[tuple[str, str 
     amount = parse_decimal(rental.amount, name="amount")
     paid = Decimal(0) if expected.own_machine else expected.amount
     currency = None if expected.own_machine else expected.currency
+    yield ("provider", None if expected.provider is None else show_value(expected.provider),
+           show_value(rental.provider), rental.provider == expected.provider)
+    yield ("order", None if expected.order is None else show_value(expected.order), show_value(rental.order),
+           rental.order == expected.order)
     yield "gpu", show_value(expected.gpu), show_value(rental.gpu), rental.gpu == expected.gpu
     yield "lots", _text(expected.lots), str(rental.lots), rental.lots == expected.lots
     yield "days", _text(expected.days), str(rental.days), rental.days == expected.days

@@ -282,6 +282,8 @@ class Plan(Record):
     billing: tuple[Literal["package", "hourly"], ...] = ("package",)
     extra_periods: int = Field(default=0, ge=0, description="further periods, only if asked for here (M35)")
     lots: int | None = Field(default=None, ge=1)
+    provider: str | None = Field(default=None, description="who the rental is from; matched with the record (M46)")
+    order: str | None = Field(default=None, description="the order's number, once it is known; matched with the record")
     task: tuple[Task, ...] = Field(min_length=1)
     expense: tuple[Expense, ...] = ()
 

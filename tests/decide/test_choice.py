@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from runner.cli.decide import SORTS
 from runner.decide.answer import answer_lines
 from runner.decide.choice import decide
 from runner.decide.model import Decision
+from runner.decide.ordering import KEYS, ordered
 from runner.errors import InputRefused
 from runner.evidence.attempt import Settings, Status
 from runner.protocol.schema import Expense
@@ -132,6 +134,24 @@ def test_pr_14_none_accepted_is_undefined_and_never_ranked() -> None:
     table = [line.split() for line in answer_lines(world.balance(), decision) if line.startswith(("A.b1 ", "B.b1 "))]
     assert [line[0] for line in table] == ["B.b1", "A.b1"], "undefined comes last"
     assert "undefined" in table[1] and "300.00" in table[1]
+
+
+@pytest.mark.parametrize("descending", [False, True])
+def test_pr_14_undefined_sorts_last_in_both_directions(descending: bool) -> None:
+    """PR-14, 2: by every key of a table, smallest or largest first."""
+    world = World(variants=("b1", "b4"), prices=tariffs("A 3 300.00", "B 3 550.00", "C 3 100.00"))
+    world.passes("A", "b1", 10, 11, 12)
+    world.passes("B", "b1", 100, 110, 120)
+    world.add("C", "b1", 10, accepted=False)
+    rows = [row for row in world.balance().rows if row.measured]
+    wanted = ["B.b1", "A.b1", "C.b1"] if descending else ["A.b1", "B.b1", "C.b1"]
+    for key in ("per-corpus", "median"):
+        assert [row.configuration_id for row in ordered(rows, key, descending=descending)] == wanted, key
+        assert [row.configuration_id for row in ordered(rows[::-1], key, descending=descending)] == wanted, key
+    assert KEYS.keys() == set(SORTS)
+    lines = answer_lines(world.balance(), world.decision(), sort="median", descending=descending)
+    shown = [line.split()[0] for line in lines if line.startswith(("A.b1 ", "B.b1 ", "C.b1 "))]
+    assert shown == wanted
 
 
 def test_m38_a_deliverable_is_counted_once_however_often_it_was_repeated() -> None:

@@ -12,6 +12,7 @@ from runner.cli.main import run
 from runner.evidence.campaign import Campaign
 from tests.decide.worlds import TARIFF_HEADER, World
 
+ROOT = Path(__file__).resolve().parents[2]
 RENTAL = """\
 schema_version = "rental/1"
 provider = "=Example Cloud"
@@ -98,6 +99,24 @@ def test_m46_a_plan_with_further_periods_expects_a_rental_of_all_of_them(
     shown = capsys.readouterr().err
     assert "period: the note says 2 x 3 days = 144 h from starts_at to ends_at, the record 72 h" in shown
     assert "amount: the note says 600.00 EUR, the record 300.00 EUR" in shown
+
+
+def test_m46_provider_and_order_are_matched_with_the_plan(
+    decided: Campaign, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """M46: every field of the record is matched; where the plan does not say, that is said."""
+    record = str(decided.root / "rental.toml")
+    assert call(decided, "rental", record) == 0
+    assert "provider: not compared" in capsys.readouterr().out
+    plan = (ROOT / "protocol" / "plan.toml").read_text(encoding="utf-8")
+    decided.plan.parent.mkdir(exist_ok=True)
+    named = 'provider = "=Example Cloud"\norder = "00123"\ndeadline ='
+    decided.plan.write_text(plan.replace("deadline =", named), "utf-8")
+    assert call(decided, "rental", record, "--json") == 0
+    assert {"provider", "order"} <= set(json.loads(capsys.readouterr().out)["matched"])
+    decided.plan.write_text(plan.replace("deadline =", 'order = "00124"\ndeadline ='), "utf-8")
+    assert call(decided, "rental", record) == 3
+    assert "order: the note says '00124', the record '00123'" in capsys.readouterr().err
 
 
 def test_another_line_for_the_same_order_is_refused(decided: Campaign, tmp_path: Path) -> None:

@@ -15,7 +15,8 @@ from runner.pricing.rental import Expected, match_rental, read_rental
 
 ROOT = Path(__file__).resolve().parents[2]
 START = datetime(2027, 10, 4, 7, tzinfo=UTC)
-EXPECTED = Expected("rtx-4090", 2, 7, Decimal("220.00"), "USD", (START, START + timedelta(hours=96)))
+EXPECTED = Expected("rtx-4090", 2, 7, Decimal("220.00"), "USD", (START, START + timedelta(hours=96)),
+                    provider="Example Cloud", order="00123")
 RENTAL = Rental(
     provider="Example Cloud", order="00123", gpu="rtx-4090", lots=2, days=7, starts_at="2027-10-04T09:00+02:00",
     ends_at="2027-10-11T09:00+02:00", amount="220.00", currency="USD",
@@ -25,13 +26,14 @@ RENTAL = Rental(
 def test_a_record_that_fits_the_decision() -> None:
     found = match_rental(RENTAL, EXPECTED)
     assert found.mismatches == () and found.not_applicable == ()
-    assert found.matched == ("gpu", "lots", "days", "amount", "currency", "period", "window")
+    assert found.matched == ("provider", "order", "gpu", "lots", "days", "amount", "currency", "period", "window")
     found.refuse(Path("rental.toml"))
 
 
 @pytest.mark.parametrize(
     ("change", "field"),
     [
+        ({"provider": "Example cloud"}, "provider"), ({"order": "123"}, "order"),
         ({"gpu": "b200"}, "gpu"), ({"gpu": "RTX-4090"}, "gpu"), ({"lots": 1}, "lots"), ({"amount": "220.01"}, "amount"),
         ({"currency": "EUR"}, "currency"), ({"ends_at": "2027-10-11T08:59:59+02:00"}, "period"),
         ({"starts_at": "2027-10-04T10:00+02:00", "ends_at": "2027-10-11T10:00+02:00"}, "window"),
@@ -69,7 +71,7 @@ def test_the_example_belongs_to_the_demo_where_nothing_is_rented() -> None:
     own = Expected("cpu", None, None, None, None, EXPECTED.window, own_machine=True)
     found = match_rental(rental, own)
     assert found.mismatches == () and "amount" in found.matched
-    assert [field for field, _ in found.not_applicable] == ["lots", "days", "currency"]
+    assert [field for field, _ in found.not_applicable] == ["provider", "order", "lots", "days", "currency"]
     paid = match_rental(rental.model_copy(update={"amount": "5.00"}), own)
     assert [item.field for item in paid.mismatches] == ["amount"]
 

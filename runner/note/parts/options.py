@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 
 from runner.decide.model import BalanceRow
 from runner.note.evidence import Evidence
 from runner.note.words import CONSTRAINT_WORDS, MET_WORDS, NOTHING, Speaker
+from runner.pricing.packages import distinct_texts
 
 _CLASSES = {"met": "met", "not met": "not-met", "not assessable": "open", "not applicable": "none"}
 
@@ -27,7 +30,7 @@ def options(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
             for constraint in row.constraints
             if constraint.status in ("not met", "not assessable")
         ],
-        "balance": [_balance_row(row, speaker) for row in rows],
+        "balance": [_balance_row(row, speaker, _places(rows)) for row in rows],
         "own_machine": any(row.own_machine for row in rows),
         "unmeasured": _unmeasured(evidence, speaker),
         "excluded": [
@@ -57,7 +60,14 @@ def _matrix_row(row: BalanceRow, evidence: Evidence, speaker: Speaker) -> dict[s
     return {"name": row.configuration_id, "cells": cells, "chosen": chosen}
 
 
-def _balance_row(row: BalanceRow, speaker: Speaker) -> dict[str, str]:
+def _places(rows: Sequence[BalanceRow]) -> int:
+    """Decimals of the costs per corpus: two, more where unequal ones would read the same (PR-10)."""
+    known = [Decimal(row.cost_per_validated_corpus) for row in rows if row.cost_per_validated_corpus is not None]
+    texts = distinct_texts(known)
+    return len(texts[0].partition(".")[2]) if texts else 2
+
+
+def _balance_row(row: BalanceRow, speaker: Speaker, places: int) -> dict[str, str]:
     fmt, t = speaker.fmt, speaker.catalogue
     medians = [summary.median_seconds for summary in row.summaries]
     return {
@@ -69,7 +79,7 @@ def _balance_row(row: BalanceRow, speaker: Speaker) -> dict[str, str]:
         "window": fmt.hours(row.window.window_seconds) if row.window else NOTHING,
         "package": package_words(row, speaker),
         "cost": cost_words(row, speaker),
-        "per_corpus": _per_corpus(row, speaker),
+        "per_corpus": _per_corpus(row, speaker, places),
         "admissible": t.gettext("yes") if row.admissible else t.gettext("no"),
         "note": t.gettext("added later") if row.added_later else "",
     }
@@ -100,9 +110,9 @@ def cost_words(row: BalanceRow, speaker: Speaker) -> str:
     return cost
 
 
-def _per_corpus(row: BalanceRow, speaker: Speaker) -> str:
+def _per_corpus(row: BalanceRow, speaker: Speaker, places: int) -> str:
     if row.cost_per_validated_corpus is not None:
-        rounded = speaker.fmt.decimal(row.cost_per_validated_corpus, 2)
+        rounded = speaker.fmt.decimal(row.cost_per_validated_corpus, places)
         return f"{rounded}\u00a0{row.currency or ''}".rstrip()
     if row.own_machine:
         return speaker.catalogue.gettext("not applicable")
