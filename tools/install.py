@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 RECORD = VENV / "installation.json"
 SILENCE_SECONDS = 20.0
-EXTRAS = ("measure", "onnx", "report", "dev")
+EXTRAS = ("measure", "onnx", "int8", "report", "dev")
 DEFAULT_EXTRAS = ("measure", "report")
 INPUTS = ("pyproject.toml", "constraints.txt", "requirements-torch.txt")
 # Settings of pip that say how to reach packages stay; those that change what or where is
@@ -221,7 +221,7 @@ class Installation:
 
     def _gigabytes(self) -> float:
         """What the parts take on disk, roughly, with a CPU build of torch."""
-        sizes = {"measure": 0.0 if self.system_torch else 1.1, "onnx": 0.1, "report": 0.2, "dev": 0.6}
+        sizes = {"measure": 0.0 if self.system_torch else 1.1, "onnx": 0.1, "int8": 0.1, "report": 0.2, "dev": 0.6}
         return 0.5 + sum(sizes.get(extra, 0.1) for extra in self.extras)
 
     def _check_note_libraries(self) -> None:
@@ -300,7 +300,7 @@ def _provide_test_tools() -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make setup", description=__doc__, allow_abbrev=False)
-    parser.add_argument("--extras", default="", help="measure, onnx, report, dev; separated by blanks")
+    parser.add_argument("--extras", default="", help="measure, onnx, int8, report, dev; separated by blanks")
     parser.add_argument("--system-torch", default="", help="1: reuse this Python's torch")
     parser.add_argument("--test-tools", action="store_true", help="also the programs that the tests use")
     options = parser.parse_args()

@@ -7,6 +7,7 @@ comes from a throw-away environment.
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -29,7 +30,7 @@ def requirements() -> list[str]:
     """All requirements of pyproject.toml, extras included, without torch."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     groups = [project["dependencies"], *project["optional-dependencies"].values()]
-    return sorted({line for group in groups for line in group if not line.startswith("torch")})
+    return sorted({line for group in groups for line in group if not re.match(r"torch\b", line)})
 
 
 def uv_environment(environ: Mapping[str, str]) -> dict[str, str]:

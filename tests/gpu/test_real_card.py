@@ -107,3 +107,66 @@ def test_out_of_memory_on_the_card_is_named_so(corpus: Path) -> None:  # noqa: F
         torch.cuda.set_per_process_memory_fraction(1.0)
     assert result["status"] == "out_of_memory", result["error"]
     assert result["error"]["evidence"] == "torch raised OutOfMemoryError"
+
+
+@pytest.mark.parametrize("precision", ["fp16", "bf16"])
+def test_packed_on_the_card_gives_the_labels_of_the_host(corpus: Path, precision: str) -> None:  # noqa: F811
+    """Attention of variable length, one kernel for all texts of a batch."""
+    here = job_for(corpus, batch_size=4)
+    assert work(here)["status"] == "completed"
+    wanted = rows(here)
+    job = on_card(
+        corpus, engine="packed", padding="none", attention="varlen", precision=precision, batch_size=4
+    )  # fmt: skip
+    result = work(job)
+    if result["status"] == "unsupported" and "bf16" in result["error"]["message"]:
+        pytest.skip(result["error"]["message"])
+    assert result["status"] == "completed", result["error"]
+    assert differences(job, result) == ()
+    assert rows(job) == wanted
+    assert result["tokens"]["computed_tokens"] == result["tokens"]["real_tokens"]
+
+
+def test_int8_on_the_card_is_counted(corpus: Path) -> None:  # noqa: F811
+    pytest.importorskip("torchao")
+    job = on_card(corpus, quantization="int8-torchao", precision="bf16", batch_size=4)
+    result = work(job)
+    assert result["status"] in ("completed", "unsupported"), result["error"]
+    if result["status"] == "completed":
+        assert result["facts"]["effective"]["extra"]["quantized_modules"] >= 10
+        assert differences(job, result) == ()
+
+
+def test_m20_the_pass_waits_for_the_card_only_at_its_end(corpus: Path) -> None:  # noqa: F811
+    """torch's own check: an operation that makes the host wait raises, except the waiting for events."""
+    from runner.measure.clocks import Parts
+    from runner.measure.engines.transformers import transformers_engine
+    from runner.measure.passes import Work
+    from tests.measure.test_fetch import TEXTS, Remember
+
+    engine = transformers_engine(on_card(corpus, batch_size=4), torch)
+    engine.warm_up(TEXTS, "longest_and_first", 1)
+    ledger = Remember()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        engine.classify(TEXTS * 20, ledger, Parts(time.monotonic_ns), Work())
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    assert ledger.positions == list(range(len(TEXTS) * 20))
+
+
+@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="one card only")
+def test_m26_two_cards_share_the_corpus(corpus: Path) -> None:  # noqa: F811
+    from tests.measure.test_several_processes import supervised
+
+    here = job_for(corpus, batch_size=2)
+    assert work(here)["status"] == "completed"
+    wanted = rows(here)
+    job = on_card(corpus, batch_size=2, devices=2)
+    end = supervised(job)
+    assert end.result is not None, end.stderr_tail
+    assert end.result["status"] == "completed", end.result["error"]
+    assert rows(job) == wanted
+    effective = end.result["facts"]["effective"]
+    assert (effective["devices"], effective["extra"]["distributed_backend"]) == (2, "nccl")
+    assert {"cuda:0", "cuda:1"} <= {peak["device"] for peak in end.result["facts"]["memory"]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,16 +93,31 @@ def quantized(model: Any, quantization: str, device: str, torch: Any) -> Any:
     """The model with the declared quantisation, or the model itself."""
     if quantization == "none":
         return model
+    if quantization == "int8-torchao":
+        return _torchao(model)
     if quantization != "int8-dynamic":
-        raise Unsupported(f"quantization {quantization!r} is not known: use none or int8-dynamic")
+        raise Unsupported(f"quantization {quantization!r} is not known: use none, int8-dynamic or int8-torchao")
     if device != "cpu":
-        raise Unsupported("int8-dynamic runs on the CPU only")
+        raise Unsupported("int8-dynamic runs on the CPU only: on a card declare int8-torchao")
     import warnings
 
     with warnings.catch_warnings():
         # torch names torchao as successor; this one works in every torch that we support.
         warnings.simplefilter("ignore")
         return torch.ao.quantization.quantize_dynamic(model, {torch.nn.Linear}, dtype=torch.qint8)
+
+
+def _torchao(model: Any) -> Any:
+    """int8 weights, activations when they are computed; the extra `int8`, for CPU and cards."""
+    try:
+        ao: Any = importlib.import_module("torchao.quantization")
+    except ImportError as error:
+        raise Unsupported(f'torchao is not installed ({error}): make setup EXTRAS="measure int8"') from None
+    try:
+        ao.quantize_(model, ao.Int8DynamicActivationInt8WeightConfig())
+    except Exception as error:  # a card or build that its kernels are not for
+        raise Unsupported(f"int8-torchao is not possible here: {_first_line(error)}") from error
+    return model
 
 
 def refuse_precision(precision: str, cuda: Any) -> None:
@@ -125,9 +141,20 @@ def effective_precision(model: Any) -> str:
 
 
 def effective_quantization(model: Any) -> tuple[str, int]:
-    """`int8-dynamic` and how many modules are quantised, counted by their own type."""
-    count = sum("quantized.dynamic" in type(module).__module__ for module in model.modules())
-    return ("int8-dynamic" if count else "none"), count
+    """Name of the quantisation and how many modules have it, counted by their own type or that of their weights."""
+    kinds = {
+        "int8-dynamic": sum("quantized.dynamic" in type(module).__module__ for module in model.modules()),
+        "int8-torchao": sum(_module_of(getattr(module, "weight", None)) == "torchao" for module in model.modules()),
+    }
+    found = {name: count for name, count in kinds.items() if count}
+    if len(found) > 1:
+        return "mixed: " + " + ".join(found), sum(found.values())
+    return next(iter(found.items()), ("none", 0))
+
+
+def _module_of(weight: Any) -> str:
+    """Package of a weight's type; torch's own tensors say torch."""
+    return type(weight).__module__.partition(".")[0]
 
 
 def effective_attention(model: Any) -> str | None:

@@ -9,8 +9,8 @@ compared with the model itself, and a model that this file does not know is unsu
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from torch.nn import functional
 
 from runner.measure.engines.batched import BatchedEngine
 from runner.measure.engines.loading import LoadedModel, load_model, quantized
+from runner.measure.engines.packed_attention import Attend, Pack, per_text, variable_length, varlen_kernel
 from runner.measure.engines.tokenizing import Tokens
 from runner.measure.job import Job, Unsupported
 from runner.measure.passes import Work
@@ -30,16 +31,6 @@ _TOLERANCE = {"fp32": 2e-4, "bf16": 0.1, "fp16": 0.02}
 _PROBE_LENGTHS = (3, 17, 6, 1)
 
 
-@dataclass(frozen=True)
-class Pack:
-    """One batch: ids and positions of all tokens in a row, and where each text begins (and the end)."""
-
-    ids: Tensor
-    positions: Tensor
-    starts: Tensor
-    bounds: list[int]
-
-
 def packed_engine(job: Job, torch_module: Any) -> BatchedEngine:
     """Load the model, rebuild it without padding, compare both. Raises `Unsupported`."""
     settings = job.settings
@@ -47,24 +38,37 @@ def packed_engine(job: Job, torch_module: Any) -> BatchedEngine:
         raise Unsupported("engine packed pads nothing: declare padding = \"none\"")
     if settings["compile"] != "none":
         raise Unsupported("engine packed does not use torch.compile")
-    if settings["attention"] != "sdpa":
-        raise Unsupported("engine packed computes attention per text with sdpa")
-    if job.device != "cpu":
-        raise Unsupported("engine packed runs on the CPU only so far")
-    loaded = load_model(job.model, settings | {"quantization": "none"}, job.device, torch_module)
-    forward = PackedForward(loaded, settings, job.device)
+    attend, name = _attention(settings, job.device)
+    loaded = load_model(job.model, settings | {"quantization": "none", "attention": "sdpa"}, job.device, torch_module)
+    forward = PackedForward(loaded, settings, job.device, attend)
+    forward.effective["attention"] = name
     return BatchedEngine(job, torch_module, forward.described(loaded), forward)
+
+
+def _attention(settings: dict[str, Any], device: str) -> tuple[Attend, str]:
+    """Per text on the CPU; on a card one kernel of variable length, which computes in half precision only."""
+    wanted = "sdpa" if device == "cpu" else "varlen"
+    if settings["attention"] != wanted:
+        where = "on the CPU" if device == "cpu" else "on a card"
+        raise Unsupported(f'engine packed {where} computes attention with {wanted}: declare attention = "{wanted}"')
+    if device == "cpu":
+        return per_text, wanted
+    if settings["precision"] == "fp32":
+        raise Unsupported("attention of variable length computes in fp16 or bf16 only, not in fp32")
+    return variable_length(varlen_kernel()), wanted
 
 
 class PackedForward:
     """The rebuilt model; `described` is what the record says about it."""
 
-    def __init__(self, loaded: LoadedModel, settings: dict[str, Any], device: str) -> None:
+    def __init__(self, loaded: LoadedModel, settings: dict[str, Any], device: str, attend: Attend) -> None:
         family = _FAMILIES.get(loaded.model.config.model_type)
         if family is None:
             known = ", ".join(sorted(_FAMILIES))
             raise Unsupported(f"engine packed does not know {loaded.model.config.model_type!r} (it knows {known})")
-        self._module = PackedClassifier(loaded.model, family).eval()
+        self._module = PackedClassifier(loaded.model, family, attend).eval()
+        self._device = device
+        self._with_numbers = attend is not per_text
         self._first_position = 0 if family == "bert" else loaded.model.config.pad_token_id + 1
         _compare(self, loaded.model, settings["precision"])
         self._module = quantized(self._module, settings["quantization"], device, torch)
@@ -85,12 +89,29 @@ class PackedForward:
         return self.pack(tokens.ids, lengths)
 
     def pack(self, rows: Sequence[Sequence[int]], lengths: Sequence[int]) -> Pack:
-        ids = np.fromiter((token for row in rows for token in row), dtype=np.int64, count=sum(lengths))
+        tokens, texts = sum(lengths), len(lengths)
+        bounds = [0, *itertools.accumulate(lengths)]
+        # One block for everything of a batch: one copy to a card.
+        on_card = self._device != "cpu"
+        block = torch.empty(2 * tokens + 2 * (texts + 1), dtype=torch.int64, pin_memory=on_card)
+        array = block.numpy()
+        array[:tokens] = np.fromiter(itertools.chain.from_iterable(rows), dtype=np.int64, count=tokens)
         first = self._first_position
-        positions = np.concatenate([np.arange(first, first + length) for length in lengths])
-        bounds = [0, *np.cumsum(lengths).tolist()]
-        starts = torch.tensor(bounds[:-1])
-        return Pack(torch.from_numpy(ids), torch.from_numpy(positions), starts, bounds)
+        np.concatenate([np.arange(first, first + length) for length in lengths], out=array[tokens : 2 * tokens])
+        array[2 * tokens : -(texts + 1)] = bounds
+        array[-(texts + 1) :] = range(texts + 1)
+        if on_card:
+            block = block.to(self._device, non_blocking=True)
+        starts, numbers = block[2 * tokens : -(texts + 1)], block[-(texts + 1) :]
+        return Pack(
+            block[:tokens], block[tokens : 2 * tokens], starts[:-1], bounds,
+            starts.int() if self._with_numbers else None, numbers.int() if self._with_numbers else None,
+        )  # fmt: skip
+
+    @property
+    def device(self) -> str:
+        """Where the packs lie."""
+        return self._device
 
     def logits(self, inputs: Pack) -> Tensor:
         result: Tensor = self._module(inputs)
@@ -100,7 +121,7 @@ class PackedForward:
 class PackedClassifier(nn.Module):
     """Encoder and head of a BERT-like classifier over packs; weights are shared with the original."""
 
-    def __init__(self, model: Any, family: str) -> None:
+    def __init__(self, model: Any, family: str, attend: Attend) -> None:
         super().__init__()
         base = getattr(model, model.base_model_prefix)
         config = model.config
@@ -114,7 +135,8 @@ class PackedClassifier(nn.Module):
         segment: Tensor = embeddings.token_type_embeddings.weight[0]
         self.positions = nn.Parameter(embeddings.position_embeddings.weight + segment, requires_grad=False)
         self.norm = embeddings.LayerNorm
-        self.layers = nn.ModuleList(PackedLayer(layer, config.num_attention_heads) for layer in base.encoder.layer)
+        heads: int = config.num_attention_heads
+        self.layers = nn.ModuleList(PackedLayer(layer, heads, attend) for layer in base.encoder.layer)
         if family == "bert":
             self.dense, self.out = base.pooler.dense, model.classifier
         else:
@@ -134,8 +156,9 @@ class PackedClassifier(nn.Module):
 class PackedLayer(nn.Module):
     """One encoder layer. Query, key and value are one matrix product."""
 
-    def __init__(self, layer: Any, heads: int) -> None:
+    def __init__(self, layer: Any, heads: int, attend: Attend) -> None:
         super().__init__()
+        self.attend = attend
         parts = (layer.attention.self.query, layer.attention.self.key, layer.attention.self.value)
         width = parts[0].in_features
         self.heads = heads
@@ -149,41 +172,20 @@ class PackedLayer(nn.Module):
         self.norm = layer.output.LayerNorm
 
     def forward(self, hidden: Tensor, pack: Pack) -> Tensor:
-        query, key, value = self._heads(hidden)
-        context = torch.cat(
-            [
-                functional.scaled_dot_product_attention(
-                    query[:, :, start:stop], key[:, :, start:stop], value[:, :, start:stop]
-                )
-                for start, stop in zip(pack.bounds, pack.bounds[1:], strict=False)
-            ],
-            dim=2,
-        )
-        return self._rest(hidden, context)
+        return self._rest(hidden, self.attend(self._heads(hidden), pack, False))
 
     def first_tokens(self, hidden: Tensor, pack: Pack) -> Tensor:
         """Only the first token of each text: it looks at all tokens of its text, nothing looks at the others."""
-        query, key, value = self._heads(hidden)
-        context = torch.cat(
-            [
-                functional.scaled_dot_product_attention(
-                    query[:, :, start : start + 1], key[:, :, start:stop], value[:, :, start:stop]
-                )
-                for start, stop in zip(pack.bounds, pack.bounds[1:], strict=False)
-            ],
-            dim=2,
-        )
-        return self._rest(hidden[pack.starts], context)
+        return self._rest(hidden[pack.starts], self.attend(self._heads(hidden), pack, True))
 
-    def _heads(self, hidden: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Query, key, value of shape (1, heads, tokens, width of a head)."""
+    def _heads(self, hidden: Tensor) -> Tensor:
+        """Query, key, value of shape (tokens, 3, heads, width of a head)."""
         tokens, width = hidden.shape
-        split = self.qkv(hidden).view(tokens, 3, self.heads, width // self.heads).permute(1, 2, 0, 3).unsqueeze(1)
-        return split[0], split[1], split[2]
+        heads: Tensor = self.qkv(hidden).view(tokens, 3, self.heads, width // self.heads)
+        return heads
 
     def _rest(self, hidden: Tensor, context: Tensor) -> Tensor:
-        flat = context[0].transpose(0, 1).reshape(hidden.shape)
-        attended = self.norm_attended(self.attended(flat) + hidden)
+        attended = self.norm_attended(self.attended(context) + hidden)
         result: Tensor = self.norm(self.narrow(functional.gelu(self.wide(attended))) + attended)
         return result
 
@@ -195,7 +197,7 @@ def _compare(forward: PackedForward, model: Any, precision: str) -> None:
     rows = [(generator.integers(5, vocabulary, length)).tolist() for length in _PROBE_LENGTHS]
     with torch.inference_mode():
         packed = forward.logits(forward.pack(rows, [len(row) for row in rows])).float()
-        wanted = torch.cat([model(input_ids=torch.tensor([row])).logits for row in rows]).float()
+        wanted = torch.cat([model(input_ids=torch.tensor([row], device=forward.device)).logits for row in rows]).float()
     difference = float((packed - wanted).abs().max())
     if not difference <= _TOLERANCE[precision]:
         raise Unsupported(f"engine packed differs from this model by {difference:.2g} in its outputs: not used")
