@@ -8,7 +8,7 @@ import click
 
 from runner.cli.output import Output, Session, runner_command
 from runner.errors import show_value
-from runner.evidence.attempt import Status
+from runner.evidence.attempt import Attempt, Status
 from runner.evidence.campaign import Campaign
 from runner.evidence.verdict import PairedComparisons, Verdict
 from runner.units import share_text
@@ -77,8 +77,11 @@ def _all_attempts(campaign: Campaign) -> Output:
         attempt = attempts[verdict.attempt_id]
         if not verdict.accepted and attempt.status not in _NO_FAILURE:
             rejected += 1
-        lines.append(f"{attempt.variant_id:<12} pass {attempt.slot.pass_index + 1}  {_bottom_line(verdict)}")
-        lines += _more(verdict, indent="    ")
+        name = f"{attempt.variant_id:<12} pass {attempt.slot.pass_index + 1}"
+        if attempt.status is Status.COMPLETED:
+            lines += [f"{name}  {_bottom_line(verdict)}", *_more(verdict, indent="    ")]
+        else:
+            lines += [f"{name}  {_why_not_completed(attempt)}", *_beside_the_end(verdict)]
     accepted = sum(verdict.accepted for verdict in verdicts)
     lines.append(f"{accepted} of {len(verdicts)} attempts accepted; verdicts in {campaign.verdicts}")
     lines += _pairs(judged.paired)
@@ -89,6 +92,20 @@ def _all_attempts(campaign: Campaign) -> Output:
         "rejected": rejected,
     }
     return Output(lines, data, exit_code=3 if rejected else 0)
+
+
+def _why_not_completed(attempt: Attempt) -> str:
+    """`out of memory  CUDA out of memory ...`: the verdict of such a row has nothing to add to it."""
+    message = "" if attempt.error is None else " ".join(attempt.error.message.split())
+    return f"{attempt.status.value.replace('_', ' '):<9} {message}".rstrip()
+
+
+def _beside_the_end(verdict: Verdict) -> list[str]:
+    """Reasons that do not just follow from the end of the pass, such as another lock; warnings about clocks."""
+    unknown = "settings: effective settings are unknown"
+    follows = ("status: ", "coverage: ", unknown, "predictions: ", "recompilation: ", "device: ")
+    found = [f"    {reason}" for reason in verdict.reasons if not reason.startswith(follows)]
+    return found + [f"    warning: {text}" for text in verdict.warnings if not text.startswith(follows)]
 
 
 def _pairs(paired: tuple[PairedComparisons, ...]) -> list[str]:

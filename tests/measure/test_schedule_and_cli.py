@@ -141,6 +141,10 @@ def test_m11_a_missing_device_is_said_once_and_calmly(tmp_path: Path, capsys: py
         assert "no measurement: 3 rows recorded as unavailable, 0 of 15 passes completed" in shown.out
         assert "next: the same command on the machine with b200" in shown.out
         assert "'" not in shown.err + shown.out
+    assert runner(["--campaign", str(tmp_path), "validate"]) == 0, "nobody's failure"
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("b1           pass 1  unavailable declared b200, found no card")
+    assert [line[:2] for line in lines[:6]] == ["b1", "b4", "b8"] * 2, "one line each, nothing said twice"
 
 
 def test_a_failing_run_says_what_failed_and_what_is_left(tmp_path: Path) -> None:
