@@ -10,12 +10,13 @@ from runner.cli.output import Output, Session, runner_command
 from runner.evidence.campaign import Campaign
 from runner.flows.collector import collector_paused
 
-LANGUAGES = ("en", "de", "tr", "fr")
+LANGUAGE_METAVAR = "[en|de|tr|fr|...]"
+"""The catalogues that come with it; any other in `templates/locale/` is as good, and only reading them tells."""
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 @runner_command("report", short_help="Write and sign the decision note.")
-@click.option("--language", type=click.Choice(LANGUAGES), default="en", show_default=True, help="Language of the note.")
+@click.option("--language", metavar=LANGUAGE_METAVAR, default="en", show_default=True, help="Language of the note.")
 def report(session: Session, language: str) -> Output:
     """Decide, write the note as HTML and PDF, and sign it with every file of its evidence.
 
@@ -87,7 +88,7 @@ def archive(session: Session, rental: Path, without_texts: bool) -> Output:
     lines = [
         f"{made.path}: {made.files} files, {made.bytes} bytes, signed with {made.key}",
         f"rental record: {', '.join(made.match.matched) or 'no field'} as decided",
-        *(f"  {field}: {reason}" for field, reason in made.match.not_applicable),
+        *(f"  {', '.join(fields)}: {reason}" for reason, fields in made.match.by_reason().items()),
         *(f"left out: {what}" for what in made.left_out),
         f"next: runner verify {made.path}",
     ]

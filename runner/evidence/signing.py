@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from runner.errors import InputRefused
+from runner.errors import InputRefused, show_text
 from runner.evidence.campaign import Campaign
 from runner.evidence.files import write_atomic
 from runner.evidence.sshsig import NotCanonical, SshSignature, parse_signature
@@ -122,7 +122,8 @@ def check_signature(data: bytes, signature: bytes, purpose: Purpose, signers: Pa
             return SignatureCheck(False, None, fingerprint, "the signature does not fit the signed bytes")
         if signers is None:
             return SignatureCheck(True, None, fingerprint, "fits the bytes; who signed was not checked")
-        return _check_signer(data, file, purpose, signers, fingerprint)
+        public_key = base64.b64encode(parsed.public_key).decode("ascii")
+        return _check_signer(data, file, purpose, signers, fingerprint, public_key)
 
 
 def read_signers(path: Path) -> tuple[str, ...]:
@@ -141,20 +142,25 @@ def read_signers(path: Path) -> tuple[str, ...]:
     return lines
 
 
-def _check_signer(data: bytes, file: Path, purpose: Purpose, signers: Path, fingerprint: str) -> SignatureCheck:
+def _check_signer(
+    data: bytes, file: Path, purpose: Purpose, signers: Path, fingerprint: str, public_key: str
+) -> SignatureCheck:
     """Ask ssh-keygen who of the signers file signed, and whether they may for this purpose now."""
     read_signers(signers)
     allowed = str(signers.resolve())
     found = _ssh_keygen("-Y", "find-principals", "-s", str(file), "-f", allowed, stdin=b"")
-    names = found.stdout.decode("utf-8", "replace").splitlines()
-    if found.returncode != 0 or not names:
-        return SignatureCheck(False, None, fingerprint, "the signer is not in the signers file")
-    done = _ssh_keygen(
-        "-Y", "verify", "-f", allowed, "-I", names[0], "-n", purpose.value, "-s", str(file), stdin=data
-    )
-    if done.returncode != 0:
-        return SignatureCheck(False, None, fingerprint, f"the signers file does not allow this: {_last_line(done)}")
-    return SignatureCheck(True, names[0], fingerprint, f"signed by {names[0]}")
+    names = found.stdout.decode("utf-8", "replace").splitlines() if found.returncode == 0 else []
+    refusal = "the signer is not in the signers file"
+    if not names and public_key in "".join(read_signers(signers)):
+        refusal = "the signers file names this key, but on a line that does not hold now (its dates or options)"
+    # One key may stand under several names, not each of them allowed to sign this.
+    for name in dict.fromkeys(names):
+        done = _ssh_keygen("-Y", "verify", "-f", allowed, "-I", name, "-n", purpose.value, "-s", str(file), stdin=data)
+        if done.returncode == 0:
+            shown = show_text(name)
+            return SignatureCheck(True, shown, fingerprint, f"signed by {shown}")
+        refusal = f"the signers file does not allow this: {show_text(_last_line(done))}"
+    return SignatureCheck(False, None, fingerprint, refusal)
 
 
 def _make_local_key(path: Path) -> None:

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from runner.errors import InputRefused, RunnerError
 from runner.evidence.campaign import Campaign
 from runner.evidence.canonical import sha256_bytes, sha256_file
-from runner.evidence.checks import SIGNED_LIST, SIGNED_LIST_SIGNATURE, note_id, read_signer, signature_command
+from runner.evidence.checks import (
+    SIGNED_LIST,
+    SIGNED_LIST_SIGNATURE,
+    THIS_CODE,
+    note_id,
+    read_signer,
+    signature_command,
+)
 from runner.evidence.signing import Purpose, SignatureCheck, check_signature
 from runner.evidence.store import AttemptStore
+from runner.flows import foreign
+from runner.flows.inventory import hidden_files
 from runner.flows.verification import Step
-from runner.note.attachments import attached_files
+from runner.note.attachments import attached_files, evidence_paths
 from runner.protocol.judgement import read_final
 from runner.protocol.lockfile import read_lock
 from runner.protocol.schema import Lock
-from runner.seal.pdf import check_pdf
+from runner.seal.pdf import active_content, check_pdf
 from runner.seal.sums import PURPOSE, SignedList, evidence_files, holds_texts, parse_list
 
 PDF = "note/decision-note.pdf"
@@ -72,10 +81,15 @@ def check_files(
     `left_out`: files that a shareable archive does not hold on purpose. `line_ends`: a corpus whose
     line ends a version-control client changed passes, since its records are the signed ones (NO-09).
     """
-    findings = [
-        f"{name}: left out, yet not a file of texts that was signed" for name in _wrongly(campaign, signed, left_out)
-    ]
+    wrongly = _wrongly(campaign, signed, left_out)
+    findings = [f"{name}: left out, yet not a file of texts that was signed" for name in wrongly]
     remarks = [f"{name}: not in this archive" for name in sorted(left_out)]
+    for name in hidden_files(campaign):
+        # A template can include a hidden file; nothing else of the evidence is ever read from one.
+        if name.startswith("templates/"):
+            findings.append(f"{name}: not covered by the signature")
+        else:
+            remarks.append(f"{name}: hidden, not covered by the signature, not read")
     paths = {relative: campaign.root / relative for relative in sorted(signed.files)}
     missing = [name for name, path in paths.items() if path.is_symlink() or not path.is_file()]
     changed = [name for name in paths if name not in missing and sha256_file(paths[name]) != signed.files[name]]
@@ -87,15 +101,22 @@ def check_files(
         else:
             reason = " (same records, bytes differ: line ends)" if name in same else ""
             findings.append(f"{name}: sha256 differs from the signed list{reason}")
+    uncovered: list[str] = []
     try:
         there = {relative for relative, _ in evidence_files(campaign)}
-        findings += [f"{relative}: not covered by the signature" for relative in sorted(there - set(signed.files))]
+        uncovered = sorted(there - set(signed.files))
+        findings += [f"{relative}: not covered by the signature" for relative in uncovered]
     except RunnerError as error:
         findings += error.details or (error.what,)
     command = f"sha256sum -c {'--ignore-missing ' if left_out else ''}{SIGNED_LIST}"
     if findings:
-        return Step("files", "failed", f"{len(findings)} do not fit the signed list", tuple(findings), command)
-    whole = f"all {len(signed.files)}" if not remarks else f"{len(signed.files) - len(remarks)} of {len(signed.files)}"
+        count = "1 does" if len(findings) == 1 else f"{len(findings)} do"
+        at_fault = (*wrongly, *(name for name in missing if name not in left_out), *changed, *uncovered)
+        return Step(
+            "files", "failed", f"{count} not fit the signed list", tuple(findings), command, files=tuple(at_fault)
+        )
+    equal = len(signed.files) - len(changed) - len(missing)
+    whole = f"all {equal}" if equal == len(signed.files) else f"{equal} of {len(signed.files)}"
     return Step("files", "passed", f"{whole} are byte for byte the ones that were signed", tuple(remarks), command)
 
 
@@ -129,10 +150,12 @@ def check_note_id(campaign: Campaign, signed: SignedList) -> Step:
     """The list, the decision and the key belong to one note."""
     signer, identity = read_signer(campaign), note_id(campaign)
     if signed.note_id != identity:
-        return Step("note", "failed", f"the list is of the note {signed.note_id}, the decision of {identity}")
+        finding = f"the list is of the note {signed.note_id}, the decision of {identity}"
+        return Step("note", "failed", finding, command=foreign.NOTE_NAME)
     if signer is None or signer.label != signed.key:
-        return Step("note", "failed", f"note/signer.json does not name the key of the list ({signed.key})")
-    return Step("note", "passed", f"list, decision and key belong to {identity}")
+        finding = f"note/signer.json does not name the key of the list ({signed.key})"
+        return Step("note", "failed", finding, command=foreign.NOTE_NAME)
+    return Step("note", "passed", f"list, decision and key belong to {identity}", command=foreign.NOTE_NAME)
 
 
 def check_lock(campaign: Campaign) -> Step:
@@ -143,13 +166,11 @@ def check_lock(campaign: Campaign) -> Step:
     command = signature_command("protocol/protocol.lock.json", Purpose.LOCK, local_test=True).command
     if not found.valid:
         return Step("frozen protocol", "failed", f"protocol.lock.json.sig: {found.reason}", command=command)
-    lock = read_lock(campaign)
-    return Step(
-        "frozen protocol",
-        "passed",
-        f"frozen {lock.frozen_at_utc} by the key {found.fingerprint}, {len(lock.variants)} variants",
-        command=command,
-    )
+    lock, signer = read_lock(campaign), read_signer(campaign)
+    same = signer is not None and signer.fingerprint == found.fingerprint
+    key = "the key of the note" if same else f"another key than the note's, {found.fingerprint}"
+    finding = f"says that it was frozen {lock.frozen_at_utc}, signed with {key}; {len(lock.variants)} variants"
+    return Step("frozen protocol", "passed", finding, command=command)
 
 
 def check_chain(campaign: Campaign) -> Step:
@@ -157,10 +178,11 @@ def check_chain(campaign: Campaign) -> Step:
     store = AttemptStore(campaign)
     rows, faults = store.scan(), store.faults()
     if faults:
-        return Step("chain of attempts", "failed", "rows were deleted, changed or reordered", faults)
+        finding = "rows were deleted, changed or reordered"
+        return Step("chain of attempts", "failed", finding, faults, command=foreign.CHAIN)
     machines = len({row.attempt.chain.machine_id for row in rows.rows})
     finding = f"{len(rows.rows)} rows of {machines} machine{'' if machines == 1 else 's'}, none missing"
-    return Step("chain of attempts", "passed", finding, rows.warnings)
+    return Step("chain of attempts", "passed", finding, rows.warnings, command=foreign.CHAIN)
 
 
 def check_note_pdf(campaign: Campaign, identity: str | None) -> Step:
@@ -173,7 +195,7 @@ def pdf_step(data: bytes, identity: str | None, certificate_sha256: str | None, 
     """One finding on a PDF's signature; `identity` and certificate are compared when they are known."""
     command = f"pdfsig -nocert {shown}"
     check = check_pdf(data)
-    findings = list(check.findings)
+    findings = list(check.findings) or list(active_content(data))
     if check.good and identity is not None and check.reason != f"Decision note {identity}":
         findings.append(f"the signature is for another note: {check.reason}")
     if check.good and certificate_sha256 is not None and check.certificate_sha256 != certificate_sha256:
@@ -185,18 +207,36 @@ def pdf_step(data: bytes, identity: str | None, certificate_sha256: str | None, 
 
 
 def check_attachments(campaign: Campaign) -> Step:
-    """What is attached to the PDF is what lies beside it."""
+    """The PDF carries the evidence that lies beside it: every file that belongs into it, and no other."""
     attached = attached_files(campaign.root / PDF)
-    findings = []
-    for name, data in sorted(attached.items()):
-        path = campaign.root / name
-        if not path.is_file():
+    wanted, _ = evidence_paths(campaign, read_lock(campaign))
+    findings, files = [], []
+    for name in sorted(attached.keys() | wanted.keys()):
+        path = wanted.get(name, campaign.root / name)
+        if name not in attached:
+            findings.append(f"{name}: not attached to the PDF")
+        elif not path.is_file():
             findings.append(f"{name}: attached to the PDF, missing beside it")
-        elif sha256_file(path) != sha256_bytes(data):
+        elif sha256_file(path) != sha256_bytes(attached[name]):
             findings.append(f"{name}: the attached file differs from the one beside the PDF")
-    if findings:
-        return Step("attachments", "failed", "the PDF carries other evidence", tuple(findings))
-    return Step("attachments", "passed", f"the {len(attached)} files in the PDF equal those beside it")
+            files.append(name)
+        elif name not in wanted:
+            findings.append(f"{name}: attached to the PDF, yet no part of its evidence")
+    step = Step("attachments", "passed", f"the {len(attached)} files in the PDF equal those beside it",
+                command=foreign.ATTACHMENTS)  # fmt: skip
+    if not findings:
+        return step
+    if not files and made_by_other_code(campaign):
+        reason = f"equal where they are there; {THIS_CODE} would attach others"
+        return replace(step, finding=reason, details=tuple(findings))
+    return replace(step, status="failed", finding="the PDF carries other evidence", details=tuple(findings),
+                   files=tuple(files))  # fmt: skip
+
+
+def made_by_other_code(campaign: Campaign) -> bool:
+    """Whether another version of our code made the note: it may word, draw and attach things otherwise."""
+    signer = read_signer(campaign)
+    return signer is not None and signer.made_by != THIS_CODE
 
 
 def _read(campaign: Campaign, relative: str) -> bytes:

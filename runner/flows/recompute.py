@@ -16,16 +16,21 @@ from runner.evidence.canonical import loads_strict
 from runner.evidence.checks import SIGNER_NAME, THIS_CODE, read_signer
 from runner.evidence.signing import SigningKey
 from runner.evidence.store import AttemptStore
+from runner.flows import foreign
+from runner.flows.foreign import verdict_command
+from runner.flows.integrity import made_by_other_code
 from runner.flows.staging import StagedCampaign
 from runner.flows.verification import Step
 from runner.judge.campaign import judge_rows
-from runner.note.build import build_note, note_markdown
+from runner.note.build import build_note, note_markdown, note_pages
+from runner.note.calculator import calculator_of
 from runner.protocol.freeze import earlier_locks, load_lock
 from runner.protocol.procedure import foreign_code_allowed
 
 _DECISION_FILES = (
     "attempts.csv", "attempts-spreadsheet.csv", "balance.csv", "balance.json", "decision.json", "plan.ics",
 )  # fmt: skip
+TEXT, PAGES = "text of the note", "pages of the PDF"
 _LANGUAGE = re.compile(rb"^lang: *\"?([a-z]{2})\"? *$", re.MULTILINE)
 
 
@@ -50,11 +55,12 @@ def recompute_verdicts(campaign: Campaign) -> Step:
         {f"verdicts/{path.relative_to(campaign.verdicts).as_posix()}": path.read_bytes() for path in found},
     )
     if findings:
-        return Step("verdicts", "failed", "judged again from the raw records, they differ", findings)
+        return Step("verdicts", "failed", "judged again from the raw records, they differ", findings,
+                    command=verdict_command(campaign), files=_of(findings))  # fmt: skip
     accepted = sum(verdict.accepted for verdict in judged.verdicts)
     rows = len(judged.verdicts)
     finding = f"{rows} attempts judged again from the raw records, {accepted} accepted, as the note says"
-    return Step("verdicts", "passed", finding)
+    return Step("verdicts", "passed", finding, command=verdict_command(campaign))
 
 
 def recompute_decision(campaign: Campaign) -> Step:
@@ -63,46 +69,61 @@ def recompute_decision(campaign: Campaign) -> Step:
     made = render_decision(campaign, leave_out_other_locks=left_out).files
     there = {name: (campaign.note / name).read_bytes() for name in made if (campaign.note / name).is_file()}
     findings = _differences(_in_note(made), _in_note(there))
-    if findings and _made_by_other_code(campaign) and _facts(made) == _facts(there):
+    if findings and made_by_other_code(campaign) and _facts(made) == _facts(there):
         reason = f"the same choice, costs and durations; {THIS_CODE} writes them otherwise than the code that made it"
-        return Step("decision", "passed", reason, findings)
+        return Step("decision", "passed", reason, findings, command=foreign.DECISION)
+    again = f"decided again from records, plan and tariffs: {_said(made)}"
     if findings:
-        return Step("decision", "failed", "decided again from the records, it differs", findings)
-    return Step("decision", "passed", "balance and decision follow from the records, plan and tariffs")
+        finding = f"{again}; the note's decision files are other ones"
+        return Step("decision", "failed", finding, findings, command=foreign.DECISION, files=_of(findings))
+    return Step("decision", "passed", f"{again}, as the note says", command=foreign.DECISION)
 
 
 def recompute_text(campaign: Campaign) -> Step:
-    """Render the note's text again and compare it with `decision-note.qmd`."""
+    """Render the note's text again and compare it with `decision-note.qmd`: what a PDF's attachments allow."""
     data = (campaign.note / "decision-note.qmd").read_bytes()
     if note_markdown(campaign, _language(data), key=_key(campaign)).encode("utf-8") != data:
-        return _differs(campaign, "text of the note", ("note/decision-note.qmd: differs",))
-    return Step("text of the note", "passed", "note/decision-note.qmd follows from the evidence, byte by byte")
+        return _differs(campaign, TEXT, ("note/decision-note.qmd: differs",))
+    return Step(TEXT, "passed", "note/decision-note.qmd follows from the evidence, byte by byte", command=foreign.PAGES)
 
 
-def rebuild_note(campaign: Campaign) -> Step:
-    """Make figures, HTML and the unsigned PDF again in a folder of our own, and compare the bytes.
+def recompute_pages(campaign: Campaign) -> Step:
+    """Text, figures, HTML and calculator made again and compared byte by byte; only the PDF is left."""
+    language = _language((campaign.note / "decision-note.qmd").read_bytes())
+    wanted = note_pages(campaign, language, key=_key(campaign))
+    wanted["calculator.html"] = calculator_of(campaign, language).encode("utf-8")
+    found = {name: (campaign.note / name).read_bytes() for name in wanted if (campaign.note / name).is_file()}
+    found |= {f"figures/{path.name}": path.read_bytes() for path in sorted((campaign.note / "figures").glob("*"))}
+    findings = _differences(_in_note(wanted), _in_note(found))
+    if findings:
+        return _differs(campaign, TEXT, findings)
+    figures = sum(name.startswith("figures/") for name in wanted)
+    finding = f"text, HTML, {figures} figures and the calculator follow from the evidence, byte by byte"
+    return Step(TEXT, "passed", finding, command=foreign.PAGES)
 
-    The unsigned PDF is the beginning of the signed one. Slower than all other checks together.
+
+def rebuild_pdf(campaign: Campaign) -> Step:
+    """Make the unsigned PDF again in a folder of our own: the signed one must begin with it, byte by byte.
+
+    Slower than all other checks together.
     """
     language = _language((campaign.note / "decision-note.qmd").read_bytes())
     with tempfile.TemporaryDirectory(prefix="runner-rebuild-") as folder:
         staged = StagedCampaign(campaign.root, Path(folder))
         for name in (*_DECISION_FILES, SIGNER_NAME):
-            shutil.copyfile(campaign.note / name, staged.note / name)
-        made = build_note(staged, language, key=_key(campaign))
-        wanted = {
-            path.relative_to(staged.note).as_posix(): path.read_bytes()
-            for path in sorted(staged.note.rglob("*"))
-            if path.is_file()
-        }
-        unsigned = wanted.pop(made.pdf.name)
-    found = {name: (campaign.note / name).read_bytes() for name in wanted if (campaign.note / name).is_file()}
-    findings = list(_differences(_in_note(wanted), _in_note(found)))
+            if (campaign.note / name).is_file():
+                shutil.copyfile(campaign.note / name, staged.note / name)
+        unsigned = build_note(staged, language, key=_key(campaign)).pdf.read_bytes()
     if not (campaign.note / "decision-note.pdf").read_bytes().startswith(unsigned):
-        findings.append("note/decision-note.pdf: does not begin with the PDF that the evidence gives")
-    if findings:
-        return _differs(campaign, "shown files", tuple(findings))
-    return Step("shown files", "passed", f"PDF, HTML and {len(wanted)} more files made again, byte by byte the same")
+        finding = "note/decision-note.pdf: does not begin with the PDF that the evidence gives"
+        return _differs(campaign, PAGES, (finding,))
+    return Step(PAGES, "passed", "made again from the evidence, byte by byte the same", command=foreign.PAGES)
+
+
+def pages_not_made_again() -> Step:
+    """What is said of the PDF's pages when nobody asked for `--rebuild`."""
+    reason = "their hash is the signed one, yet they were not made again and compared (--rebuild does it)"
+    return Step(PAGES, "not checked", reason, command=foreign.PAGES)
 
 
 def _language(text: bytes) -> str:
@@ -119,15 +140,27 @@ def _key(campaign: Campaign) -> SigningKey | None:
 
 def _differs(campaign: Campaign, name: str, findings: tuple[str, ...]) -> Step:
     """Another version of our code may word or draw things otherwise: then a difference proves nothing."""
-    if _made_by_other_code(campaign):
+    if made_by_other_code(campaign):
         reason = f"{THIS_CODE} makes it otherwise than the code named in note/signer.json: check with that version"
         return Step(name, "not checked", reason, findings)
-    return Step(name, "failed", "not what the evidence gives", findings)
+    return Step(name, "failed", "not what the evidence gives", findings, command=foreign.PAGES)
 
 
-def _made_by_other_code(campaign: Campaign) -> bool:
-    signer = read_signer(campaign)
-    return signer is not None and signer.made_by != THIS_CODE
+def _said(files: Mapping[str, bytes]) -> str:
+    """The decision in a word or two, for a reader who holds the note beside it."""
+    decision = loads_strict(files["decision.json"], file="note/decision.json")
+    balance = loads_strict(files["balance.json"], file="note/balance.json")
+    for row in balance["rows"]:
+        if row["configuration_id"] == decision["chosen"]:
+            priced = row["committed_cost"] is not None
+            cost = f"{row['committed_cost']} {row['currency']}" if priced else "cost not applicable"
+            return f"{decision['chosen']}, {cost}"
+    return str(decision["outcome"])
+
+
+def _of(findings: tuple[str, ...]) -> tuple[str, ...]:
+    """Paths of the files that findings name."""
+    return tuple(finding.split(": ", 1)[0] for finding in findings)
 
 
 def _facts(files: Mapping[str, bytes]) -> object:

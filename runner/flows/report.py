@@ -9,19 +9,17 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from runner.decide.model import Decision
 from runner.decide.write import other_locks_were_left_out, write_decision
-from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
 from runner.evidence.checks import SIGNED_LIST, SIGNED_LIST_SIGNATURE, SIGNER_NAME, THIS_CODE, Signer, note_id
-from runner.evidence.files import sync_folder, write_atomic
+from runner.evidence.files import write_atomic
 from runner.evidence.signing import Purpose, sign, signing_key
-from runner.flows.staging import StagedCampaign
+from runner.flows.staging import StagedCampaign, staged_note
 from runner.note.build import build_note, templates_of
 from runner.note.calculator import write_calculator
 from runner.protocol.freeze import load_lock
@@ -59,7 +57,7 @@ def make_report(campaign: Campaign, language: str = "en", environ: Mapping[str, 
         pdf_local_test=certificate.local_test,
     )
     left_out = campaign.decision.is_file() and other_locks_were_left_out(campaign.decision)
-    with _staged(campaign) as staged:
+    with staged_note(campaign) as staged:
         decision = write_decision(staged, leave_out_other_locks=left_out).decision
         identity = note_id(staged)
         write_atomic(staged.note / SIGNER_NAME, signer.dump())
@@ -74,25 +72,6 @@ def make_report(campaign: Campaign, language: str = "en", environ: Mapping[str, 
         write_atomic(staged.note / Path(SIGNED_LIST_SIGNATURE).name, sign(data, key, Purpose.NOTE))
     names = (made.html.name, made.pdf.name, made.qmd.name, "decision.json", "balance.csv", Path(SIGNED_LIST).name)
     return Report(identity, signer, decision, tuple(f"note/{name}" for name in names), tuple(made.warnings))
-
-
-@contextmanager
-def _staged(campaign: Campaign) -> Iterator[StagedCampaign]:
-    """A folder beside `note/` that takes its place if the block ends well."""
-    if campaign.note.is_symlink():
-        raise InputRefused("note/ is a link, which cannot be replaced by a new note", file=campaign.note)
-    place = Path(tempfile.mkdtemp(prefix=".note-", dir=campaign.root))
-    try:
-        place.chmod(0o755)
-        yield StagedCampaign(campaign.root, place)
-        old = place.with_name(place.name + "-old")
-        if campaign.note.exists():
-            campaign.note.rename(old)
-        place.rename(campaign.note)
-        sync_folder(campaign.root)
-        shutil.rmtree(old, ignore_errors=True)
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
 
 
 def _carry_over(campaign: Campaign, staged: StagedCampaign) -> None:

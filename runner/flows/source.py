@@ -10,6 +10,7 @@ from pathlib import Path
 from runner.errors import InputRefused, NotAccepted
 from runner.evidence.campaign import Campaign
 from runner.evidence.signing import Purpose, check_signature
+from runner.flows.inventory import check_place
 from runner.seal.bag import read_bag
 
 
@@ -25,6 +26,9 @@ def unpack(files: Mapping[str, bytes], folder: Path) -> None:
 def open_campaign(path: Path) -> Iterator[Campaign]:
     """The campaign in a folder or an archive. An archive whose bytes do not fit its signature is not accepted."""
     if path.is_dir():
+        place = check_place(Campaign(path))
+        if place.status == "failed":
+            raise InputRefused(place.finding, file=path, details=place.details)
         yield Campaign(path)
         return
     if not path.is_file():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -12,25 +12,61 @@ from runner.errors import RunnerError, show_value
 StepStatus = Literal["passed", "failed", "not checked"]
 _MARKS = {"passed": "ok", "failed": "FAILED", "not checked": "--"}
 _MOST_DETAILS = 20
+_LONG = 200  # characters of a command
+# What each check reads. A file that an earlier check found to be another one explains why these fail too.
+_READS: Mapping[str, tuple[str, ...]] = {
+    "note": ("note/",),
+    "PDF signature": ("note/decision-note.pdf", "note/signer.json"),
+    "attachments": ("",),
+    "frozen protocol": ("protocol/",),
+    "model": ("protocol/protocol.lock",),
+    "chain of attempts": ("records/attempts/", "records/chain/"),
+    "files of the attempts": ("records/",),
+    "verdicts": ("records/", "verdicts/", "protocol/"),
+    "decision": ("records/", "verdicts/", "protocol/", "tariffs.csv", "note/"),
+    "text of the note": ("",),
+    "pages of the PDF": ("",),
+    "rental record": ("note/",),
+}
+# Checks that rest on the result of an earlier one, whatever its files.
+_RESTS_ON: Mapping[str, tuple[str, ...]] = {
+    "note": ("signed list",),
+    "verdicts": ("frozen protocol", "chain of attempts", "files of the attempts"),
+    "decision": ("frozen protocol", "chain of attempts", "verdicts"),
+    "text of the note": ("frozen protocol", "chain of attempts", "verdicts", "decision"),
+    "pages of the PDF": ("frozen protocol", "chain of attempts", "verdicts", "decision", "text of the note"),
+    "rental record": ("decision",),
+}
+LIMITS = (
+    "No check of files can find: measurements made up from the start and signed; rows of a machine that was left out "
+    "whole; when the protocol was frozen (only an outside time stamp of the lock shows that); prices, dates and "
+    "rentals that were entered wrongly. Ask for the rental's invoice, or measure again: runner again.",
+)
 
 
 @dataclass(frozen=True)
 class Step:
-    """One check: what it is about, what was found, and how to do it without our code."""
+    """One check: what it is about, what was found, and how to do it without our code.
+
+    `files`: paths that were found to be other ones. `follows`: the earlier failed check that explains this one.
+    """
 
     name: str
     status: StepStatus
     finding: str
     details: tuple[str, ...] = ()
     command: str | None = None
+    files: tuple[str, ...] = ()
+    follows: str | None = None
 
     def lines(self) -> Iterator[str]:
+        if self.follows is not None:
+            yield f'  [failed] {self.name}: fails as well, because of "{self.follows}" above'
+            return
         yield f"  [{_MARKS[self.status]:^6}] {self.name}: {self.finding}"
         yield from (f"           - {detail}" for detail in self.details[:_MOST_DETAILS])
         if len(self.details) > _MOST_DETAILS:
             yield f"           - and {len(self.details) - _MOST_DETAILS} more (--json lists all)"
-        if self.command is not None:
-            yield f"           without our code: {self.command}"
 
 
 @dataclass(frozen=True)
@@ -51,9 +87,11 @@ class Verification:
     @property
     def bottom_line(self) -> str:
         """One sentence that a buyer may quote; it never says more than was checked."""
-        failed = [step.name for step in self.steps if step.status == "failed"]
+        failed = [step.name for step in self.steps if step.status == "failed" and step.follows is None]
         if failed:
-            return f"NOT ACCEPTED: {', '.join(failed)}"
+            following = [step.name for step in self.steps if step.follows is not None]
+            therefore = f"; therefore also: {', '.join(following)}" if following else ""
+            return f"NOT ACCEPTED: {', '.join(failed)}{therefore}"
         left = sum(step.status == "not checked" for step in self.steps)
         what = "everything that was checked fits" if left else "everything fits"
         if self.trusted:
@@ -69,7 +107,17 @@ class Verification:
         head = [f"{self.kind}: {self.subject}", f"note: {self.note_id or 'unknown'}"]
         if self.key is not None:
             head.append(f"signed with: {self.key}")
-        return [*head, "", *(line for step in self.steps for line in step.lines()), "", self.bottom_line]
+        body = [line for step in self.steps for line in step.lines()]
+        short = [f"  {step.name}: {step.command}" for step in self.steps if step.command and len(step.command) < _LONG]
+        long = [step.name for step in self.steps if step.command and len(step.command) >= _LONG]
+        commands = []
+        if short:
+            where = "for the PDF" if self.kind == "PDF alone" else "in the campaign folder"
+            commands = ["", f"the same without our code, {where}:", *short]
+        if long:
+            commands.append(f"  {', '.join(long)}: one line of Python each, in docs/checking.md and with --json")
+        limits = ["", *LIMITS] if self.accepted else []
+        return [*head, "", *body, *commands, *limits, "", self.bottom_line]
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -80,6 +128,7 @@ class Verification:
             "accepted": self.accepted,
             "trusted": self.trusted,
             "bottom_line": self.bottom_line,
+            "limits": list(LIMITS),
             "steps": [
                 {
                     "name": step.name,
@@ -87,10 +136,32 @@ class Verification:
                     "finding": step.finding,
                     "details": list(step.details),
                     "command": step.command,
+                    "files": list(step.files),
+                    "follows": step.follows,
                 }
                 for step in self.steps
             ],
         }
+
+
+def with_causes(steps: Iterable[Step]) -> tuple[Step, ...]:
+    """The same steps; a failed one that an earlier failed one explains says so.
+
+    One changed row breaks its file's hash, the chain, its verdict and the decision: that is one fault
+    with consequences. A consequence may hide a fault of its own, which shows when the first is mended.
+    """
+    done: list[Step] = []
+    for step in steps:
+        causes = [one for one in done if one.status == "failed" and _explains(one, step)]
+        follows = (causes[0].follows or causes[0].name) if step.status == "failed" and causes else None
+        done.append(replace(step, follows=follows))
+    return tuple(done)
+
+
+def _explains(cause: Step, step: Step) -> bool:
+    if cause.name in _RESTS_ON.get(step.name, ()):
+        return True
+    return any(file.startswith(_READS.get(step.name, ())) for file in cause.files)
 
 
 def attempt_step(name: str, check: Callable[[], Step], root: Path) -> Step:

@@ -8,12 +8,15 @@ from pathlib import Path
 
 from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
+from runner.evidence.checks import SIGNED_LIST, SIGNED_LIST_SIGNATURE
 from runner.evidence.signing import Purpose, check_signature, read_signers
-from runner.flows import integrity, recompute
+from runner.flows import integrity, inventory, recompute
+from runner.flows.archive import match_decision
 from runner.flows.source import unpack
-from runner.flows.verification import Step, Verification, attempt_step
+from runner.flows.verification import Step, Verification, attempt_step, with_causes
 from runner.flows.verify_pdf import verify_pdf
-from runner.seal.bag import SIGNATURE, SIGNED, Bag, left_out_files, read_bag
+from runner.pricing.rental import read_rental
+from runner.seal.bag import LEFT_OUT, RENTAL, SIGNATURE, SIGNED, Bag, left_out_files, read_bag
 
 
 def verify(
@@ -71,25 +74,51 @@ def verify_archive(path: Path, signers: Path | None, *, rebuild: bool = False) -
         unpack(bag.payload, campaign.root)
         step, signer = _bag_step(bag, signers)
         listed, inside = _folder_steps(campaign, signers, left_out_files(bag), rebuild=rebuild)
-        steps = (step, *inside)
+        last = (
+            attempt_step("rental record", lambda: _rental_step(campaign), campaign.root),
+            attempt_step("rest of the archive", lambda: _rest_step(bag, campaign, listed), campaign.root),
+        )
     return Verification(
         str(path),
         "archive",
         bag.info.get("External-Identifier"),
         listed.signed.key if listed.signed else None,
         signer is not None and listed.signer is not None,
-        steps,
+        with_causes((step, *inside, *last)),
     )
 
 
 def _bag_step(bag: Bag, signers: Path | None) -> tuple[Step, str | None]:
     found = check_signature(bag.signed, bag.signature, Purpose.BAG, signers)
-    command = f"sha256sum -c manifest-sha256.txt && sha256sum -c {SIGNED}"
+    command = f"sha256sum -c manifest-sha256.txt && sha256sum -c {SIGNED}   (in the folder that holds data/)"
     if not found.valid:
         return Step("archive", "failed", f"{SIGNATURE}: {found.reason}", command=command), None
     who = f"made by {found.signer}" if found.signer else f"key {found.fingerprint}; who signed was not checked"
     finding = f"{len(bag.payload)} files, each byte of the archive covered by its signature, {who}"
     return Step("archive", "passed", finding, command=command), found.signer
+
+
+def _rental_step(campaign: Campaign) -> Step:
+    """The rental record in the archive still matches the decision, field by field (M46)."""
+    path = campaign.root / RENTAL
+    match = match_decision(campaign, read_rental(path))
+    match.refuse(path)
+    finding = f"{', '.join(match.matched) or 'no field'} as decided"
+    reasons = tuple(f"{', '.join(fields)}: {reason}" for reason, fields in match.by_reason().items())
+    return Step("rental record", "passed", finding, reasons, command=f"cat {RENTAL}   (beside the invoice)")
+
+
+def _rest_step(bag: Bag, campaign: Campaign, listed: integrity.ListCheck) -> Step:
+    """Nothing else travels with the note: every file is signed with it, the rental record, or the frozen model."""
+    name = "rest of the archive"
+    ours = {SIGNED_LIST, SIGNED_LIST_SIGNATURE, RENTAL, LEFT_OUT}
+    known = frozenset(ours | set(listed.signed.files if listed.signed else ()))
+    findings = inventory.unsigned_payload(frozenset(bag.payload), campaign, known)
+    if bag.info.get("External-Identifier") != (listed.signed.note_id if listed.signed else None):
+        findings = ("bag-info.txt names another note than the signed list", *findings)
+    if findings:
+        return Step(name, "failed", "the archive holds more than note, rental record and model", findings)
+    return Step(name, "passed", "nothing but the note with its evidence, the rental record and the model")
 
 
 def _folder_steps(
@@ -100,7 +129,11 @@ def _folder_steps(
     line_ends: bool = False,
     rebuild: bool = False,
 ) -> tuple[integrity.ListCheck, tuple[Step, ...]]:
-    """Bytes first, then the recomputation; a refusal in one step never hides the others."""
+    """Kinds of files, then bytes, then the recomputation; a refusal in one step never hides the others."""
+    place = attempt_step("folder", lambda: inventory.check_place(campaign), campaign.root)
+    if place.status == "failed":
+        unread = Step("everything else", "not checked", "reading could hang or leave the folder; remove these first")
+        return integrity.ListCheck(unread, None, None), (place, unread)
     listed = integrity.check_list(campaign, signers)
     signed = listed.signed
     identity = None if signed is None else signed.note_id
@@ -112,11 +145,14 @@ def _folder_steps(
         "PDF signature": lambda: integrity.check_note_pdf(campaign, identity),
         "attachments": lambda: integrity.check_attachments(campaign),
         "frozen protocol": lambda: integrity.check_lock(campaign),
+        "model": lambda: inventory.check_model_files(campaign),
         "chain of attempts": lambda: integrity.check_chain(campaign),
+        "files of the attempts": lambda: inventory.check_measured_files(campaign),
         "verdicts": lambda: recompute.recompute_verdicts(campaign),
         "decision": lambda: recompute.recompute_decision(campaign),
-        "text of the note": lambda: recompute.recompute_text(campaign),
+        "templates": lambda: inventory.check_templates(campaign),
+        "text of the note": lambda: recompute.recompute_pages(campaign),
+        "pages of the PDF": lambda: recompute.rebuild_pdf(campaign) if rebuild else recompute.pages_not_made_again(),
     }
-    if rebuild:
-        checks["shown files"] = lambda: recompute.rebuild_note(campaign)
-    return listed, (listed.step, *(attempt_step(name, check, campaign.root) for name, check in checks.items()))
+    steps = (place, listed.step, *(attempt_step(name, check, campaign.root) for name, check in checks.items()))
+    return listed, with_causes(steps)

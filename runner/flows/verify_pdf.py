@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from runner.errors import InputRefused
+from runner.errors import InputRefused, show_value
 from runner.evidence.attempt import Status
 from runner.evidence.campaign import Campaign
 from runner.evidence.checks import note_id, read_signer
 from runner.evidence.store import AttemptStore
-from runner.flows import integrity, recompute
+from runner.flows import integrity, inventory, recompute
 from runner.flows.source import unpack
-from runner.flows.verification import Step, Verification, attempt_step
-from runner.note.attachments import attached_files
+from runner.flows.verification import Step, Verification, attempt_step, with_causes
+from runner.note.attachments import attached_files, evidence_paths
+from runner.protocol.lockfile import read_lock
 from runner.seal.names import name_findings
 from runner.seal.pdf import check_pdf
 
+_ALWAYS = ("note/decision.json", "note/balance.json", "note/balance.csv", "note/attempts.csv", "note/signer.json",
+           "note/decision-note.qmd", "protocol/protocol.lock.json", "tariffs.csv")  # fmt: skip
+_NO_PAGES = "templates and samples are not inside a PDF, so its pages cannot be made again: read them beside the text"
 _NO_LIST = "the signed list is not inside a PDF: files beside it were not looked at"
 
 
@@ -28,9 +32,10 @@ def verify_pdf(path: Path, certificate: Path | None = None) -> Verification:
     check = check_pdf(data)
     if not check.good:
         step = integrity.pdf_step(data, None, None, shown=path.name)
-        return Verification(str(path), "PDF alone", None, None, False, (step,))
+        rest = Step("everything else", "not checked", "what a PDF carries is read only when its signature is good")
+        return Verification(str(path), "PDF alone", None, None, False, (step, rest))
     attached = attached_files(path)
-    findings = name_findings(attached)
+    findings = (*name_findings(attached), *_foreign_places(attached))
     if findings:
         raise InputRefused("the PDF carries file names that are refused", file=path, details=findings)
     with tempfile.TemporaryDirectory(prefix="runner-verify-") as folder:
@@ -41,6 +46,15 @@ def verify_pdf(path: Path, certificate: Path | None = None) -> Verification:
     trusted = wanted is not None and steps[0].status == "passed"
     key = "local test key" if check.local_test else f"certificate of '{check.subject}'"
     return Verification(str(path), "PDF alone", identity, key, trusted, steps)
+
+
+def _foreign_places(names: Iterable[str]) -> tuple[str, ...]:
+    """Evidence lies in known places; whatever else a PDF carries is no part of a note."""
+    return tuple(
+        f"{show_value(name)} is no file of a note's evidence"
+        for name in names
+        if name != "tariffs.csv" and not name.startswith(("protocol/", "records/", "verdicts/", "note/"))
+    )
 
 
 def certificate_sha256(path: Path) -> str:
@@ -64,15 +78,37 @@ def _steps(campaign: Campaign, data: bytes, shown: str, wanted: str | None) -> t
             return Step(name, "not checked", labels)
         return attempt_step(name, lambda: check(campaign), campaign.root)
 
-    return (
+    return with_causes((
         attempt_step("PDF signature", lambda: _signature(campaign, data, shown, wanted), campaign.root),
         Step("signed list", "not checked", _NO_LIST),
+        attempt_step("attachments", lambda: _attachments(campaign), campaign.root),
         attempt_step("frozen protocol", lambda: integrity.check_lock(campaign), campaign.root),
         attempt_step("chain of attempts", lambda: integrity.check_chain(campaign), campaign.root),
+        attempt_step(
+            "files of the attempts", lambda: inventory.check_measured_files(campaign, whole=False), campaign.root
+        ),
         recomputed("verdicts", recompute.recompute_verdicts),
         recomputed("decision", recompute.recompute_decision),
         recomputed("text of the note", _text),
-    )
+        Step("pages of the PDF", "not checked", _NO_PAGES, command=f"pdftotext -layout {shown} -"),
+    ))  # fmt: skip
+
+
+def _attachments(campaign: Campaign) -> Step:
+    """All that belongs into the PDF is inside: what nothing refers to could be left out unseen otherwise."""
+    wanted, _ = evidence_paths(campaign, read_lock(campaign))
+    attempts = {row.attempt.attempt_id for row in AttemptStore(campaign).scan().rows}
+    missing = [name for name in _ALWAYS if name not in wanted]
+    missing += [f"verdicts/{name}.json" for name in sorted(attempts) if f"verdicts/{name}.json" not in wanted]
+    if missing:
+        findings = tuple(f"{name}: not attached" for name in missing)
+        return Step("attachments", "failed", "evidence that belongs into the PDF is missing", findings)
+    # Everything in the folder was unpacked from the PDF, so that what is there and unwanted came with it.
+    there = {path.relative_to(campaign.root).as_posix() for path in campaign.root.rglob("*") if path.is_file()}
+    extra = tuple(f"{name}: no part of the evidence" for name in sorted(there - wanted.keys()))
+    if extra:
+        return Step("attachments", "failed", "the PDF carries more than its evidence", extra)
+    return Step("attachments", "passed", f"{len(there)} files of evidence, nothing else")
 
 
 def _text(campaign: Campaign) -> Step:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import zipfile
-from collections.abc import Iterable
+import zlib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
@@ -14,6 +16,7 @@ from runner.protocol.schema import Lock
 
 LARGE_BYTES = 5_000_000
 MOST_SINGLE = 200
+MOST_BYTES = 500_000_000
 BUNDLE = "evidence.zip"
 _ZIP_TIME = (1980, 1, 1, 0, 0, 0)
 _FOR_PEOPLE = (
@@ -41,26 +44,29 @@ def evidence_files(campaign: Campaign, lock: Lock) -> tuple[tuple[Attached, ...]
     Labels (ids and labels, never the texts), baseline and predictions are attached together while all
     stay under 5 MB.
     """
+    paths, left_out = evidence_paths(campaign, lock)
+    return _bundled([Attached(name, paths[name].read_bytes()) for name in sorted(paths)]), left_out
+
+
+def evidence_paths(campaign: Campaign, lock: Lock) -> tuple[dict[str, Path], tuple[str, ...]]:
+    """Path in the campaign -> file, of everything that is attached; and the paths left out, sorted."""
     paths = [campaign.protocol, campaign.plan, campaign.lock, campaign.lock_signature, campaign.tariffs,
              campaign.repricing]  # fmt: skip
-    for folder in (campaign.attempts, campaign.manifests, campaign.verdicts, campaign.paired, campaign.records / "exclusions",
-                   campaign.records / "chain", campaign.protocol_dir / "locks", campaign.baseline_dir):  # fmt: skip
+    for folder in (campaign.attempts, campaign.manifests, campaign.verdicts, campaign.paired,
+                   campaign.records / "exclusions", campaign.records / "chain", campaign.protocol_dir / "locks",
+                   campaign.baseline_dir):  # fmt: skip
         paths += folder.glob("*.json")
     paths += [campaign.protocol_dir.parent / file.path for file in lock.judgement.evaluation_files
               if file.path.startswith("protocol/")]  # fmt: skip
-    found = {campaign.relative(path): path.read_bytes() for path in paths if path.is_file()}
+    found = {campaign.relative(path): path for path in paths if path.is_file()}
     for name in _FOR_PEOPLE:
         path = campaign.note / Path(name).name
         if path.is_file():
-            found[name] = path.read_bytes()
+            found[name] = path
     heavy = dict(_heavy(campaign, lock))
-    size = sum(path.stat().st_size for path in heavy.values())
-    left_out: tuple[str, ...] = ()
-    if size + sum(len(data) for data in found.values()) < LARGE_BYTES:
-        found |= {name: path.read_bytes() for name, path in heavy.items()}
-    else:
-        left_out = tuple(sorted(heavy))
-    return _bundled([Attached(name, found[name]) for name in sorted(found)]), left_out
+    if sum(path.stat().st_size for path in (*heavy.values(), *found.values())) < LARGE_BYTES:
+        return found | heavy, ()
+    return found, tuple(sorted(heavy))
 
 
 def _heavy(campaign: Campaign, lock: Lock) -> Iterable[tuple[str, Path]]:
@@ -92,28 +98,64 @@ def _bundled(files: list[Attached]) -> tuple[Attached, ...]:
 
 
 def attached_files(pdf: Path) -> dict[str, bytes]:
-    """What a note's PDF carries: campaign path -> bytes. Names that leave a folder are refused."""
+    """What a note's PDF carries: campaign path -> bytes.
+
+    Refused: names that leave a folder, two files of one name, a name that viewers show otherwise, and
+    more than an evidence can be (a PDF comes from a stranger, and may unpack to much more than it is).
+    """
     import pikepdf
 
+    found: dict[str, bytes] = {}
+    left = MOST_BYTES
     try:
         with pikepdf.open(pdf) as document:
-            found = {
-                (spec.description or name): spec.get_file().read_bytes()
-                for name, spec in document.attachments.items()
-            }
-    except (pikepdf.PdfError, OSError) as error:
+            for name, spec in document.attachments.items():
+                path = spec.description or name
+                if path in found or path.replace("/", "~") != name or spec.filename != name:
+                    raise InputRefused("attachments share a name, or show another one", file=pdf, value=path)
+                found[path] = _content(spec.get_file().obj, left, pdf, path)
+                left -= len(found[path])
+    except (pikepdf.PdfError, OSError, ValueError) as error:
         raise InputRefused(f"not a readable PDF: {error}", file=pdf) from None
     if BUNDLE in found:
-        found |= _unbundle(found.pop(BUNDLE), pdf)
+        for path, data in _unbundle(found.pop(BUNDLE), pdf):
+            if path in found:
+                raise InputRefused("attachments share a name, or show another one", file=pdf, value=path)
+            found[path] = data
     for name in found:
         if name.startswith("/") or ".." in name.split("/") or "\\" in name:
             raise InputRefused("an attachment's name leaves the campaign folder", file=pdf, value=name)
     return found
 
 
-def _unbundle(data: bytes, pdf: Path) -> dict[str, bytes]:
+def _content(stream: Any, most: int, pdf: Path, path: str) -> bytes:
+    """Bytes of an embedded file, unpacked by ourselves so that it can be stopped."""
+    kinds = stream.get("/Filter")
+    packed: bytes = stream.read_raw_bytes()
+    if kinds is None:
+        return packed
+    if str(kinds) != "/FlateDecode" or stream.get("/DecodeParms") is not None:
+        raise InputRefused("an attachment is packed in a way that this tool does not use", file=pdf, value=path)
+    unpacker = zlib.decompressobj()
+    try:
+        data = unpacker.decompress(packed, most)
+    except zlib.error as error:
+        raise InputRefused(f"an attachment cannot be unpacked: {error}", file=pdf, value=path) from None
+    if unpacker.unconsumed_tail:
+        raise InputRefused(f"the attachments are more than {MOST_BYTES} bytes", file=pdf, value=path)
+    return data
+
+
+def _unbundle(data: bytes, pdf: Path) -> Iterator[tuple[str, bytes]]:
+    left = MOST_BYTES
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as bundle:
-            return {entry.filename: bundle.read(entry) for entry in bundle.infolist() if not entry.is_dir()}
-    except (zipfile.BadZipFile, OSError, RuntimeError) as error:
+            for entry in bundle.infolist():
+                with bundle.open(entry) as stream:
+                    content = stream.read(left + 1)
+                left -= len(content)
+                if left < 0:
+                    raise InputRefused(f"{BUNDLE} in the PDF holds more than {MOST_BYTES} bytes", file=pdf)
+                yield entry.filename, content
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError) as error:
         raise InputRefused(f"{BUNDLE} in the PDF cannot be read: {error}", file=pdf) from None

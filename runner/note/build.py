@@ -68,9 +68,7 @@ def build_note(
     `example` marks every page: made-up records that show the design.
     """
     folder, templates = campaign.note, templates_of(campaign)
-    with tempfile.TemporaryDirectory(prefix="runner-figures-") as temporary:
-        draft = _draft(campaign, language, key, Path(temporary), example=example)
-        drawn = {f"figures/{figure.path.name}": figure.path.read_bytes() for figure in draft.figures}
+    draft, drawn = _drawn(campaign, language, key, example=example)
     figures = {name: compact(data, name=name) for name, data in drawn.items()}
     document = parse_document(draft.markdown, draft.catalogue)
     html = screen_page(document, templates, draft.catalogue, figures, lambda used: font_faces(templates, used))
@@ -87,6 +85,24 @@ def build_note(
     return NoteFiles(
         folder / "decision-note.qmd", folder / "decision-note.html", folder / "decision-note.pdf", warnings
     )
+
+
+def note_pages(campaign: Campaign, language: str = "en", *, key: SigningKey | None = None) -> dict[str, bytes]:
+    """Text, HTML and figures as `build_note` would write them, by name in the note folder; nothing is written."""
+    templates = templates_of(campaign)
+    draft, drawn = _drawn(campaign, language, key)
+    figures = {name: compact(data, name=name) for name, data in drawn.items()}
+    document = parse_document(draft.markdown, draft.catalogue)
+    html = screen_page(document, templates, draft.catalogue, figures, lambda used: font_faces(templates, used))
+    return {"decision-note.qmd": draft.markdown.encode("utf-8"), "decision-note.html": html.encode("utf-8"), **drawn}
+
+
+def _drawn(
+    campaign: Campaign, language: str, key: SigningKey | None, *, example: bool = False
+) -> tuple[_Draft, dict[str, bytes]]:
+    with tempfile.TemporaryDirectory(prefix="runner-figures-") as temporary:
+        draft = _draft(campaign, language, key, Path(temporary), example=example)
+        return draft, {f"figures/{figure.path.name}": figure.path.read_bytes() for figure in draft.figures}
 
 
 def _draft(

@@ -101,13 +101,17 @@ SCRIPT = {
 
 def write_calculator(campaign: Campaign, language: str = SOURCE_LANGUAGE) -> Path:
     """Write the page for the campaign's catalogue; its path."""
+    path = campaign.note / _TEMPLATE
+    write_atomic(path, calculator_of(campaign, language).encode("utf-8"))
+    return path
+
+
+def calculator_of(campaign: Campaign, language: str = SOURCE_LANGUAGE) -> str:
+    """The page as it must be for the campaign's tariffs and templates."""
     own = campaign.templates / _TEMPLATE
     template = own if own.is_file() else _OWN_TEMPLATES / _TEMPLATE
     words = campaign.templates if (campaign.templates / "locale" / f"{language}.po").is_file() else _OWN_TEMPLATES
-    page = calculator_page(load_tariffs(campaign.tariffs), template, load_catalogue(words, language))
-    path = campaign.note / _TEMPLATE
-    write_atomic(path, page.encode("utf-8"))
-    return path
+    return calculator_page(load_tariffs(campaign.tariffs), template, load_catalogue(words, language))
 
 
 def calculator_page(tariffs: Tariffs, template: Path, words: Catalogue) -> str:

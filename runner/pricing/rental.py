@@ -57,6 +57,13 @@ class RentalMatch:
     mismatches: tuple[Mismatch, ...]
     not_applicable: tuple[tuple[str, str], ...]
 
+    def by_reason(self) -> dict[str, list[str]]:
+        """Fields with nothing to compare with, under their common reason."""
+        found: dict[str, list[str]] = {}
+        for field, reason in self.not_applicable:
+            found.setdefault(reason, []).append(field)
+        return found
+
     def refuse(self, path: Path) -> None:
         """Stop with exit 3 where the record contradicts the decision."""
         if self.mismatches:

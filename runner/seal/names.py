@@ -10,6 +10,7 @@ from runner.errors import show_value
 
 _MOST_BYTES = 1024
 _MOST_PART_BYTES = 255
+_DEVICES = {"con", "prn", "aux", "nul", *(f"{port}{number}" for port in ("com", "lpt") for number in range(1, 10))}
 
 
 def bad_name(name: str) -> str | None:
@@ -27,9 +28,16 @@ def bad_name(name: str) -> str | None:
         return "leads out of the folder (..)"
     if "" in parts or "." in parts:
         return "is not in its shortest form"
+    if any(_unsafe_on_windows(part) for part in parts):
+        return "is another name, a device or a hidden stream on Windows"
     if len(name.encode("utf-8")) > _MOST_BYTES or any(len(part.encode("utf-8")) > _MOST_PART_BYTES for part in parts):
         return "is too long"
     return None
+
+
+def _unsafe_on_windows(part: str) -> bool:
+    """Names that Windows would write elsewhere than they say: `x.` is `x`, `nul.csv` a device, `x:y` a stream."""
+    return part[-1] in ". " or ":" in part or part.split(".", 1)[0].rstrip().lower() in _DEVICES
 
 
 def name_findings(names: Iterable[str]) -> tuple[str, ...]:

@@ -18,6 +18,9 @@ from runner.seal.pdfkey import LOCAL_SUBJECT, PdfKey
 
 FIELD_NAME = "Signature"
 _RESERVED_BYTES = 16_384
+_ACTIONS = frozenset(
+    f"/{name}" for name in ("JavaScript", "Launch", "SubmitForm", "ImportData", "GoToR", "GoToE", "Rendition", "Movie")
+)
 for _name in ("pyhanko", "pyhanko_certvalidator"):
     logging.getLogger(_name).addHandler(logging.NullHandler())
 
@@ -95,6 +98,23 @@ def check_pdf(data: bytes) -> PdfCheck:
     except Exception as error:
         findings = (f"the signature's container cannot be read ({type(error).__name__}: {error})",)
     return PdfCheck(not findings, findings, check.subject, check.certificate_sha256, check.reason)
+
+
+def active_content(data: bytes) -> tuple[str, ...]:
+    """What in a PDF does something by itself, or leads elsewhere than to a page or an address; nothing in ours."""
+    import pikepdf
+
+    found: set[str] = set()
+    try:
+        with pikepdf.open(io.BytesIO(data)) as document:
+            for item in document.objects:
+                if isinstance(item, pikepdf.Dictionary | pikepdf.Stream):
+                    found |= {key for key in ("/JS", "/JavaScript", "/AA", "/XFA", "/OpenAction") if key in item}
+                    kind = str(item.get("/S", ""))
+                    found |= {kind} & _ACTIONS
+    except (pikepdf.PdfError, ValueError) as error:
+        return (f"the PDF's parts cannot be listed ({error})",)
+    return tuple(f"the document holds active content ({name})" for name in sorted(found))
 
 
 def _check_signature(data: bytes) -> tuple[PdfCheck, list[int], bytes]:

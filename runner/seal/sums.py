@@ -95,13 +95,17 @@ def evidence_files(campaign: Campaign) -> tuple[tuple[str, Path], ...]:
     the lock covers by fingerprints and which may be huge.
     """
     model = model_folder(campaign)
-    places = [(name, campaign.note if name == "note" else campaign.root / name) for name in (*_FILES, *_FOLDERS)]
-    walked = (entry for name, place in places for entry in _walk(place, name, model))
+    walked = (entry for name, place in evidence_places(campaign) for entry in _walk(place, name, model))
     found = [(relative, path) for relative, path in walked if relative not in (SIGNED_LIST, SIGNED_LIST_SIGNATURE)]
     findings = name_findings(relative for relative, _ in found)
     if findings:
         raise InputRefused("the campaign holds file names that cannot be signed", details=findings)
     return tuple(sorted(found))
+
+
+def evidence_places(campaign: Campaign) -> tuple[tuple[str, Path], ...]:
+    """(path as listed, place) of the files and folders that hold evidence."""
+    return tuple((name, campaign.note if name == "note" else campaign.root / name) for name in (*_FILES, *_FOLDERS))
 
 
 def model_folder(campaign: Campaign) -> str | None:
