@@ -111,7 +111,7 @@ def test_constraints_pin_everything_but_torch() -> None:
     assert not {name for name in names if name.startswith("nvidia-")} - {"nvidia-ml-py"}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     groups = [project["dependencies"], *project["optional-dependencies"].values()]
-    asked = [Requirement(line) for group in groups for line in group if not line.startswith("torch")]
+    asked = [asked for group in groups for line in group if (asked := Requirement(line)).name != "torch"]
     pinned = {name: version for name, _, version in (line.partition("==") for line in PINS)}
     for requirement in asked:
         name = requirement.name.lower().replace("_", "-")
