@@ -92,6 +92,7 @@ def collect(campaign: Campaign, protocol: Protocol, plan: Plan, references: Path
         corpus = corpora[files.id]
         _check_tuning(campaign, files, corpus)
         _check_subgroups(campaign, protocol, files, corpus)
+        _check_baseline_inputs(campaign, protocol, files, corpus, folder)
         locked.append(_locked(campaign, protocol, files, corpus, table, references, procedure))
         warnings += [f"corpus {files.id}: {text}" for text in corpus.warnings]
         if files.seen_before:
@@ -158,6 +159,26 @@ def _locked(
         reference=_locked_file(campaign, reference, named=final_reference),
         seen_before=files.seen_before,
     )
+
+
+def _check_baseline_inputs(
+    campaign: Campaign, protocol: Protocol, files: CorpusFiles, corpus: Corpus, folder: ModelFolder
+) -> None:
+    """Reference predictions of another model or corpus are no reference for this one (M2, M8)."""
+    sidecar = baseline_path(campaign, protocol, files.id).with_suffix(".json")
+    if protocol.baseline.file is not None or not sidecar.is_file():
+        return
+    made = load_json_file(sidecar)
+    now = {
+        "corpus": ("corpus_records_sha256", corpus.records_sha256),
+        "model": ("model_files_sha256", content_sha256([file.as_json() for file in folder.files])),
+    }
+    changed = [name for name, (key, value) in now.items() if not isinstance(made, dict) or made.get(key) != value]
+    if changed:
+        raise InputRefused(
+            f"the baseline of corpus '{files.id}' was made with another {' and another '.join(changed)}",
+            file=sidecar, next_step="runner baseline, then runner freeze",
+        )
 
 
 def _baseline(

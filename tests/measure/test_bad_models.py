@@ -13,6 +13,7 @@ import pytest
 from runner.cli.main import run as runner
 from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
+from runner.evidence.canonical import content_sha256
 from runner.protocol.freeze import freeze
 from runner.protocol.modelformat import check_model_files, check_safetensors
 from tests.support.small_campaign import PROTOCOL, make_campaign, safetensors
@@ -124,6 +125,28 @@ def test_a_model_that_only_loading_shows_to_be_wrong_is_refused_at_the_baseline(
     shutil.rmtree(campaign.baseline_dir)
     shown = refused(campaign, capsys, "baseline")
     assert "the model cannot be used as the baseline asks" in shown
+
+
+@pytest.mark.parametrize(
+    ("model", "corpus", "words"), [("0", "", "another model"), ("", "0", "another corpus"), ("0", "0", "another model")]
+)
+def test_m2_a_baseline_of_another_model_or_corpus_is_refused_at_the_freeze(
+    campaign: Campaign, capsys: pytest.CaptureFixture[str], model: str, corpus: str, words: str
+) -> None:
+    lock = freeze(campaign)
+    frozen = lock.judgement
+    right = {
+        "corpus_records_sha256": frozen.corpora[0].records_sha256,
+        "model_files_sha256": content_sha256([file.as_json() for file in frozen.model_files]),
+    }
+    campaign.lock.unlink()
+    sidecar = campaign.baseline_dir / "small-final.json"
+    sidecar.write_text(json.dumps(right), encoding="utf-8")
+    freeze(campaign)
+    campaign.lock.unlink()
+    wrong = {"corpus_records_sha256": corpus, "model_files_sha256": model}
+    sidecar.write_text(json.dumps({key: wrong[key] or value for key, value in right.items()}), encoding="utf-8")
+    assert words in refused(campaign, capsys, "freeze")
 
 
 @pytest.mark.e2e
