@@ -38,9 +38,10 @@ def freeze(session: Session) -> Output:
     lines.append(f"  model: {len(judgement.model_files)} files hashed"
                  + (f", commit {judgement.model_revision}" if judgement.model_revision else ""))
     if judgement.evaluation_files:
+        names = [item.function for item in lock.protocol.procedures()]
         sources = ", ".join(file.path for file in judgement.evaluation_files[:3])
-        lines.append(f"  evaluation procedure: {lock.protocol.metric_name('own')}, {len(judgement.evaluation_files)} "
-                     f"source files hashed ({sources}); it ran on the baseline, twice with the same value")
+        lines.append(f"  procedures of your own: {', '.join(names)}; {len(judgement.evaluation_files)} source files "
+                     f"hashed ({sources}); run twice, with the same result")
     later = [variant.id for variant in lock.variants if variant.added_later]
     lines.append(f"  variants: {', '.join(variant.id for variant in lock.variants) or 'none yet'}"
                  + (f" (added later: {', '.join(later)})" if later else ""))

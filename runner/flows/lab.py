@@ -86,7 +86,7 @@ def _planned(campaign: Campaign, protocol: Protocol) -> tuple[tuple[LockedVarian
     documents = {
         files.id: len(read_corpus(
             campaign.protocol_dir / files.final, id_column=files.id_column, text_column=files.text_column,
-            label_column=files.label_column, group_columns=files.group_columns,
+            label_column=files.labels_from, group_columns=files.group_columns,
             allow_case_twins=files.allow_case_twins, allow_empty_texts=files.allow_empty_texts,
         ).documents)
         for files in protocol.corpus

@@ -74,7 +74,7 @@ def _read(campaign: Campaign, files: CorpusFiles) -> Corpus:
         campaign.protocol_dir / files.final,
         id_column=files.id_column,
         text_column=files.text_column,
-        label_column=files.label_column,
+        label_column=files.labels_from,
         group_columns=files.group_columns,
         allow_case_twins=files.allow_case_twins,
         allow_empty_texts=files.allow_empty_texts,

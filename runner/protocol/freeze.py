@@ -120,7 +120,7 @@ def current_changes(campaign: Campaign, lock: Lock) -> tuple[Change, ...]:
     for corpus in judgement.corpora:
         if corpus.id in by_id:
             changes += _corpus_changes(campaign, corpus, by_id[corpus.id])
-    changes += procedure_changes(judgement.evaluation_files, lock.protocol.evaluation, campaign.protocol_dir)
+    changes += procedure_changes(judgement.evaluation_files, lock.protocol.procedures(), campaign.protocol_dir)
     return tuple(changes)
 
 

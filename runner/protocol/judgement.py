@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from runner.protocol.lengths import effective_max_length
 from runner.protocol.modelfiles import ModelFolder, resolve_model
 from runner.protocol.modelformat import check_model_files
 from runner.protocol.predictions import read_predictions
-from runner.protocol.procedure import Procedure, find_procedure, value_of
+from runner.protocol.procedure import Procedure, find_procedure, right_answers, source_files, value_of
 from runner.protocol.reference import (
     BaselineValues,
     Reference,
@@ -27,7 +27,7 @@ from runner.protocol.reference import (
     reference_of,
     write_reference,
 )
-from runner.protocol.schema import CorpusFiles, Judgement, LockedCorpus, LockedFile, Plan, Protocol
+from runner.protocol.schema import CorpusFiles, Evaluation, Judgement, LockedCorpus, LockedFile, Plan, Protocol
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def collect(campaign: Campaign, protocol: Protocol, plan: Plan, references: Path
     _check_deliverables(campaign, protocol, plan)
     folder = resolve_model(protocol.model, campaign.protocol_dir)
     check_model_files(folder.path)
-    corpora = {files.id: read_final(campaign, files) for files in protocol.corpus}
+    corpora = {files.id: _labelled(campaign, files, read_final(campaign, files)) for files in protocol.corpus}
     table = _table(protocol, folder, corpora.values())
     max_length = effective_max_length(folder.path, protocol.model.max_length)
     procedure = None if protocol.evaluation is None else find_procedure(protocol.evaluation, campaign.protocol_dir)
@@ -108,7 +108,7 @@ def collect(campaign: Campaign, protocol: Protocol, plan: Plan, references: Path
         max_length=max_length,
         deliverables=plan.deliverables,
         deadline=frozen_deadline(plan),
-        evaluation_files=() if procedure is None else procedure.files,
+        evaluation_files=source_files(find_procedure(item, campaign.protocol_dir) for item in protocol.procedures()),
     )
     return Collected(judgement, corpora, tuple(warnings))
 
@@ -123,11 +123,29 @@ def _read(campaign: Campaign, files: CorpusFiles, name: str) -> Corpus:
         campaign.protocol_dir / name,
         id_column=files.id_column,
         text_column=files.text_column,
-        label_column=files.label_column,
+        label_column=files.labels_from,
         group_columns=files.group_columns,
         allow_case_twins=files.allow_case_twins,
         allow_empty_texts=files.allow_empty_texts,
     )
+
+
+def _labelled(campaign: Campaign, files: CorpusFiles, corpus: Corpus) -> Corpus:
+    """With the right answers of its procedure, where the corpus has no label column (M2); they must come out twice."""
+    if files.answers is None:
+        return corpus
+    procedure = find_procedure(Evaluation(name="answers", function=files.answers), campaign.protocol_dir)
+    ids = [document.id for document in corpus.documents]
+    texts = [document.text for document in corpus.documents]
+    labels, again = (right_answers(procedure, ids, texts) for _ in range(2))
+    different = [name for name, first, second in zip(ids, labels, again, strict=True) if first != second]
+    if different:
+        raise InputRefused(
+            f"the procedure gave two right answers for {len(different)} documents", file=procedure.file,
+            value=different[0], next_step="take chance and the clock out of it",
+        )
+    documents = (replace(document, label=label) for document, label in zip(corpus.documents, labels, strict=True))
+    return replace(corpus, documents=tuple(documents))
 
 
 def locked_files(campaign: Campaign, name: str) -> tuple[LockedFile, ...]:
@@ -225,8 +243,8 @@ def _table(protocol: Protocol, folder: ModelFolder, corpora: Iterable[Corpus]) -
 def check_inputs(campaign: Campaign, protocol: Protocol, plan: Plan, corpora: Mapping[str, Corpus]) -> None:
     """What the freeze would refuse of plan, corpora and evaluation, before a baseline costs minutes (M2, M5)."""
     _check_deliverables(campaign, protocol, plan)
-    if protocol.evaluation is not None:
-        find_procedure(protocol.evaluation, campaign.protocol_dir)
+    for item in protocol.procedures():
+        find_procedure(item, campaign.protocol_dir)
     for files in protocol.corpus:
         _check_tuning(campaign, files, corpora[files.id])
         _check_subgroups(campaign, protocol, files, corpora[files.id])

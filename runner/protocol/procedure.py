@@ -15,22 +15,22 @@ import inspect
 import math
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path, PurePosixPath
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from runner.errors import InputRefused, show_value
 from runner.evidence.canonical import sha256_file
 from runner.protocol.changes import Change
 from runner.protocol.schema import Evaluation, LockedFile
 
+T = TypeVar("T")
 GROUP = "gpu_decision_note.metrics"
-PARAMETERS = ("truth", "predicted", "labels", "ids")
 _CODE = {".py", ".so", ".pyd"}
 _MOST_DIGITS = 300
 _HELP = "docs/protocol.md, section 'A metric of your own', shows one"
@@ -75,18 +75,26 @@ def find_procedure(evaluation: Evaluation, protocol_dir: Path) -> Procedure:
     return Procedure(evaluation.name, attribute, file, where, files)
 
 
+def source_files(procedures: Iterable[Procedure]) -> tuple[LockedFile, ...]:
+    """Every source file of all procedures once, by name."""
+    found = {file.path: file for procedure in procedures for file in procedure.files}
+    return tuple(found[name] for name in sorted(found))
+
+
 def procedure_changes(
-    frozen: tuple[LockedFile, ...], evaluation: Evaluation | None, protocol_dir: Path
+    frozen: tuple[LockedFile, ...], evaluations: Iterable[Evaluation], protocol_dir: Path
 ) -> tuple[Change, ...]:
     """Source files that are not as they were at the freeze. A package that is not installed here is not looked at."""
-    if evaluation is None or not frozen:
+    if not frozen:
         return ()
-    try:
-        found = find_procedure(evaluation, protocol_dir)
-    except InputRefused:
-        here = [file for file in frozen if file.path.startswith(f"{protocol_dir.name}/")]
-        return tuple(Change(f"file {file.path}", file.sha256, None) for file in here)
-    before, now = ({file.path: file.sha256 for file in files} for files in (frozen, found.files))
+    now: dict[str, str] = {}
+    here = {file.path: file.sha256 for file in frozen if file.path.startswith(f"{protocol_dir.name}/")}
+    before = {file.path: file.sha256 for file in frozen}
+    for evaluation in evaluations:
+        try:
+            now |= {file.path: file.sha256 for file in find_procedure(evaluation, protocol_dir).files}
+        except InputRefused:
+            before = {name: sha256 for name, sha256 in before.items() if name in here or name in now}
     return tuple(
         Change(f"file {name}", before.get(name), now.get(name))
         for name in sorted(before.keys() | now.keys())
@@ -97,7 +105,12 @@ def procedure_changes(
 def frozen_procedure(frozen: tuple[LockedFile, ...], evaluation: Evaluation, protocol_dir: Path) -> Procedure:
     """The procedure, if its source is as it was at the freeze; a changed file is refused by name."""
     found = find_procedure(evaluation, protocol_dir)
-    changes = procedure_changes(frozen, evaluation, protocol_dir)
+    known = {file.path: file.sha256 for file in frozen}
+    changes = tuple(
+        Change(f"file {file.path}", known.get(file.path), file.sha256)
+        for file in found.files
+        if known.get(file.path) != file.sha256
+    )
     if changes:
         raise InputRefused(
             "the evaluation procedure is not the frozen one",
@@ -113,32 +126,53 @@ def value_of(procedure: Procedure, answered: Answered) -> Fraction | None:
 
     Refused, with the line in the user's source: exceptions, other types, NaN and infinity.
     """
-    try:
-        with contextlib.redirect_stdout(sys.stderr):
-            function = _function(procedure)
-            return _exact(procedure, function(**_arguments(function, answered)))
-    except InputRefused:
-        raise
-    except (Exception, SystemExit) as error:
-        raise _failed(procedure, error) from None
-
-
-def _arguments(function: Callable[..., Any], answered: Answered) -> dict[str, Any]:
-    """The function says by the names of its parameters what it wants."""
-    names = list(inspect.signature(function).parameters)
-    unknown = [name for name in names if name not in PARAMETERS]
-    if unknown or not names:
-        raise InputRefused(
-            "the evaluation procedure asks for something that there is not", value=", ".join(unknown) or "nothing",
-            next_step=f"name its parameters among {', '.join(PARAMETERS)}; {_HELP}",
-        )
     given: dict[str, Callable[[], Any]] = {
         "truth": lambda: answered.truth,
         "predicted": lambda: answered.predicted,
         "labels": lambda: tuple(answered.labels),
         "ids": answered.ids,
     }
-    return {name: given[name]() for name in names}
+    return _called(procedure, given, lambda value: _exact(procedure, value))
+
+
+def right_answers(procedure: Procedure, ids: Sequence[str], texts: Sequence[str]) -> tuple[str, ...]:
+    """Labels of the documents, as the procedure gives them: one text for each, never empty."""
+
+    def checked(value: Any) -> tuple[str, ...]:
+        labels = tuple(value) if isinstance(value, list | tuple) else ()
+        if len(labels) != len(ids):
+            raise InputRefused(
+                f"the right answers are {len(labels)} for {len(ids)} documents", file=procedure.file, next_step=_HELP
+            )
+        for place, label in enumerate(labels):
+            if not isinstance(label, str) or not label.strip():
+                raise InputRefused(
+                    f"the right answer of document {show_value(ids[place])} is no label", file=procedure.file,
+                    value=str(label), next_step="return one text for every document",
+                )
+        return labels
+
+    return _called(procedure, {"ids": lambda: list(ids), "texts": lambda: list(texts)}, checked)
+
+
+def _called(procedure: Procedure, given: Mapping[str, Callable[[], Any]], checked: Callable[[Any], T]) -> T:
+    """Run the function with what it asks for by the names of its parameters; its prints go to stderr."""
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            function = _function(procedure)
+            names = list(inspect.signature(function).parameters)
+            unknown = [name for name in names if name not in given]
+            if unknown or not names:
+                raise InputRefused(
+                    "the evaluation procedure asks for something that there is not", file=procedure.file,
+                    value=", ".join(unknown) or "nothing",
+                    next_step=f"name its parameters among {', '.join(given)}; {_HELP}",
+                )
+            return checked(function(**{name: given[name]() for name in names}))
+    except InputRefused:
+        raise
+    except (Exception, SystemExit) as error:
+        raise _failed(procedure, error) from None
 
 
 def _function(procedure: Procedure) -> Callable[..., Any]:

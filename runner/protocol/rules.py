@@ -53,11 +53,6 @@ def _measured_corpora(plan: Plan) -> Iterator[Finding]:
                 ("task", index, "id"), f"the measurement '{task.id}' does not say which corpus it processes",
                 f"add corpus = one of: {', '.join(plan.deliverables)}; one task for each",
             )
-        if task.corpus is not None and task.corpus not in plan.deliverables:
-            yield Finding(
-                ("task", index, "corpus"), f"the task '{task.id}' processes '{task.corpus}', which is no deliverable",
-                f"write one of: {', '.join(plan.deliverables)}",
-            )
 
 
 def _duplicates(names: Iterable[object], place: Place, what: str, key: str | None = None) -> Iterator[Finding]:
@@ -102,7 +97,8 @@ def _corpora(protocol: Protocol) -> Iterator[Finding]:
                 )
         if corpus.tuning is not None and corpus.tuning == corpus.final:
             yield Finding(("corpus", index, "tuning"), "tuning and final are the same file (M5)")
-        columns = [corpus.id_column, corpus.text_column, corpus.label_column, *corpus.group_columns]
+        labels = [] if corpus.labels_from is None else [corpus.labels_from]
+        columns = [corpus.id_column, corpus.text_column, *labels, *corpus.group_columns]
         for column in sorted({name for name in columns if columns.count(name) > 1}):
             yield Finding(("corpus", index), f"the column '{column}' has two roles")
         for group in protocol.quality.subgroup:

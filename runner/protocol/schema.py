@@ -19,6 +19,11 @@ OWN: Final = "own"
 """The metric of the protocol's own evaluation procedure."""
 
 
+def _without(content: dict[str, object], key: str) -> dict[str, object]:
+    """Left out where empty: locks that were made before there was such a key keep their fingerprint."""
+    return {name: value for name, value in content.items() if name != key or value}
+
+
 class Question(Record):
     """What is asked. The only scenario is `offline`: a corpus processed as a whole."""
 
@@ -44,8 +49,21 @@ class CorpusFiles(Record):
     allow_case_twins: bool = Field(default=False, description="allow ids that differ by letter case only (M7)")
     allow_empty_texts: bool = Field(default=False, description="allow texts without any character")
     seen_before: bool = Field(default=False, description="the corpus was used in an earlier campaign: the note says so")
+    answers: str | None = Field(
+        default=None,
+        description="instead of a label column: a function that gives the right answers at the freeze (M2)",
+    )
     licence: str = Field(default="", description="terms of the texts, filled in by you")
     permission: str = Field(default="", description="why you may use the texts for this, filled in by you")
+
+    @property
+    def labels_from(self) -> str | None:
+        """Column of the right answers; None where a procedure gives them."""
+        return self.label_column if self.answers is None else None
+
+    @model_serializer(mode="wrap")
+    def _without_absent(self, handler: SerializerFunctionWrapHandler) -> dict[str, object]:
+        return _without(handler(self), "answers")
 
 
 class SingleLogit(Record):
@@ -223,11 +241,14 @@ class Protocol(Record):
         wanted = metric or self.quality.metric
         return self.evaluation.name if wanted == OWN and self.evaluation is not None else wanted
 
+    def procedures(self) -> tuple[Evaluation, ...]:
+        """Every procedure of the user's own: the metric, and the right answers of corpora without labels."""
+        answers = (Evaluation(name="answers", function=files.answers) for files in self.corpus if files.answers)
+        return (*([self.evaluation] if self.evaluation else []), *answers)
+
     @model_serializer(mode="wrap")
     def _without_absent(self, handler: SerializerFunctionWrapHandler) -> dict[str, object]:
-        """Locks that were made before there were evaluation procedures keep their fingerprint."""
-        content: dict[str, object] = handler(self)
-        return {key: value for key, value in content.items() if key != "evaluation" or value is not None}
+        return _without(handler(self), "evaluation")
 
 
 # ---- plan.toml -----------------------------------------------------------------------------------
@@ -343,8 +364,7 @@ class Judgement(Record):
 
     @model_serializer(mode="wrap")
     def _without_absent(self, handler: SerializerFunctionWrapHandler) -> dict[str, object]:
-        content: dict[str, object] = handler(self)
-        return {key: value for key, value in content.items() if key != "evaluation_files" or value}
+        return _without(handler(self), "evaluation_files")
 
 
 class Lock(Record):

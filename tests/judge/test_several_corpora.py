@@ -113,14 +113,10 @@ def test_m28_predictions_of_one_corpus_are_no_answer_to_the_other(
 def test_m38_a_plan_of_two_deliverables_says_which_is_measured_when(tmp_path: Path) -> None:
     """M34, M38: refused when the plan is read, with its line, not after paid hours."""
     campaign = two_corpora(tmp_path)
-    for old, new, words in (
-        ('corpus = "second"', "", "'measure-second' does not say which corpus it processes"),
-        ('corpus = "second"', 'corpus = "third"', "'third', which is no deliverable"),
-    ):
-        campaign.plan.write_text(PLAN_OF_TWO.replace(old, new), encoding="utf-8")
-        with pytest.raises(InputRefused, match=words) as caught:
-            freeze(campaign)
-        assert caught.value.line is not None
+    campaign.plan.write_text(PLAN_OF_TWO.replace('corpus = "second"', ""), encoding="utf-8")
+    with pytest.raises(InputRefused, match="'measure-second' does not say which corpus it processes") as caught:
+        freeze(campaign)
+    assert caught.value.line is not None
 
 
 @pytest.mark.e2e

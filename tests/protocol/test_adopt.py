@@ -56,7 +56,7 @@ def test_m13_what_was_left_out_is_said_with_the_next_command(
     assert "read: 120 documents of messages.csv" in shown
     assert "left out: 1 without text, as asked for" in shown
     facts = json.loads((demo.protocol_dir / "corpus" / "messages" / "corpus.json").read_text())
-    rest = {name: count for name, count in facts["source"]["available"].items()}
+    rest = facts["source"]["available"]
     assert sum(rest.values()) == 119
     assert f"left out: {119 - 25} more than asked for" in shown
     assert "next: runner protocol use-corpus messages" in shown

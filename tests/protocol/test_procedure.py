@@ -20,7 +20,15 @@ from runner.judge.campaign import judge_campaign
 from runner.protocol.freeze import freeze, load_lock, make_freeze
 from runner.protocol.procedure import GROUP, Answered, find_procedure, foreign_code_allowed, value_of
 from runner.protocol.schema import Evaluation
-from tests.support.small_campaign import PROTOCOL, ROWS, make_attempt, make_campaign, store_attempt, write_predictions
+from tests.support.small_campaign import (
+    PROTOCOL,
+    ROWS,
+    make_attempt,
+    make_campaign,
+    store_attempt,
+    write_csv,
+    write_predictions,
+)
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
@@ -236,3 +244,53 @@ def test_locks_without_a_procedure_keep_their_fingerprint(tmp_path: Path) -> Non
     lock = freeze(make_campaign(tmp_path))
     content = json.loads(lock.dump())["judgement"]
     assert "evaluation_files" not in content and "evaluation" not in content["protocol"]
+
+
+RULE = next(code for code in re.findall(r"```python\n(.*?)```", DOCUMENT, re.DOTALL) if "def right(" in code)
+
+
+def unlabelled_campaign(tmp_path: Path, code: str = RULE) -> Campaign:
+    """The corpus has no label column; d00, d02, ... are `neg` by the rule, as they are in ROWS."""
+    answers = 'group_columns = ["stratum"]\nanswers = "evaluation/rule.py:right"'
+    campaign = make_campaign(tmp_path, protocol=PROTOCOL.replace('group_columns = ["stratum"]', answers))
+    rows = [(row[0], row[1], row[3]) for row in ROWS]
+    write_csv(campaign.protocol_dir / "corpus" / "final.csv", ("id", "text", "stratum"), rows)
+    (campaign.protocol_dir / "evaluation").mkdir()
+    (campaign.protocol_dir / "evaluation" / "rule.py").write_text(code, encoding="utf-8")
+    return campaign
+
+
+def test_m2_right_answers_come_from_a_procedure(tmp_path: Path) -> None:
+    """M2: a corpus without labels is frozen with the answers of a rule, judged by them, and never asked again."""
+    campaign = unlabelled_campaign(tmp_path)
+    lock = freeze(campaign)
+    assert [file.path for file in lock.judgement.evaluation_files] == ["protocol/evaluation/rule.py"]
+    with_labels = freeze(make_campaign(tmp_path / "labelled"))
+    assert lock.judgement.corpora[0].labels_sha256 == with_labels.judgement.corpora[0].labels_sha256
+    stored(campaign, wrong=1)
+    (verdict,) = judge_campaign(campaign)
+    assert verdict.metrics[0].fraction == "9/10"
+    rule = campaign.protocol_dir / "evaluation" / "rule.py"
+    rule.write_text(RULE.replace('"pos"', '"neg"'), encoding="utf-8")
+    with pytest.raises(InputRefused) as caught:
+        load_lock(campaign)
+    assert caught.value.details[0].startswith("file protocol/evaluation/rule.py: ")
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("def right(texts): return ['pos']", "the right answers are 1 for 10 documents"),
+        ("def right(texts): return 'pos'", "the right answers are 0 for 10 documents"),
+        ("def right(texts): return [None] * len(texts)", "the right answer of document 'd00' is no label"),
+        ("def right(labels): return labels", "asks for something that there is not"),
+        ("import random\ndef right(ids): return [random.choice(['pos', 'neg']) for _ in ids * 99][:len(ids)]",
+         "two right answers for"),
+        ("def right(ids): return ['maybe' for _ in ids]", "are no labels of the model"),
+        ("def right(ids): return 1 / 0", "failed: ZeroDivisionError"),
+    ],
+)
+def test_m2_right_answers_that_are_none_stop_the_freeze(tmp_path: Path, code: str, words: str) -> None:
+    with pytest.raises(InputRefused, match=re.escape(words)):
+        freeze(unlabelled_campaign(tmp_path, code))
+    assert not (tmp_path / "protocol" / "protocol.lock.json").exists()
