@@ -37,7 +37,7 @@ _LANGUAGE = re.compile(rb"^lang: *\"?([a-z]{2})\"? *$", re.MULTILINE)
 def recompute_verdicts(campaign: Campaign) -> Step:
     """Judge every attempt again from its row and its predictions; compare configurations in pairs again."""
     lock = load_lock(campaign)
-    if lock.judgement.evaluation_files and not foreign_code_allowed.get():
+    if lock.protocol.evaluation is not None and not foreign_code_allowed.get():
         code = tuple(f"{file.path}: sha256 {file.sha256}" for file in lock.judgement.evaluation_files)
         reason = "the protocol names a metric of its own: read its code, then runner verify --run-evaluation"
         return Step("verdicts", "not checked", reason, code)

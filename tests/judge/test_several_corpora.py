@@ -66,15 +66,13 @@ def test_m38_every_corpus_and_seed_is_judged_apart(tmp_path: Path, capsys: pytes
     lock = freeze(campaign)
     assert [corpus.id for corpus in lock.judgement.corpora] == list(CORPORA)
     rows = {"small-final": ROWS, "second": SECOND_ROWS}
-    number = 0
-    for index, corpus, seed, variant in product((0, 1), CORPORA, SEEDS, ("b1", "b4")):
+    for number, (index, corpus, seed, variant) in enumerate(product((0, 1), CORPORA, SEEDS, ("b1", "b4"))):
         spoiled = (corpus, variant) == ("second", "b4")
         right = [(row[0], "neg" if spoiled else row[2]) for row in rows[corpus]]
         path = write_predictions(campaign.predictions / f"a{number:03d}.parquet", right)
         attempt = make_attempt(campaign, lock, path, number=number, variant=variant, corpus_id=corpus, seed=seed)
         slot = attempt.slot.model_copy(update={"pass_index": index})
         store_attempt(campaign, attempt.model_copy(update={"slot": slot}))
-        number += 1
     assert run(["--campaign", str(tmp_path), "validate"]) == 3
     capsys.readouterr()
     verdicts = {verdict.attempt_id: verdict for verdict in read_verdicts(campaign)}
