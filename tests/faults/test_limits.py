@@ -16,6 +16,7 @@ import pytest
 from runner.evidence.attempt import Settings, Status
 from runner.evidence.campaign import Campaign
 from runner.evidence.store import read_attempts
+from runner.measure.cgroups import ControlGroups
 from runner.measure.rows import verdict_on_end
 from runner.measure.supervisor import StopRequest, run_worker
 from tests.measure.light import light_campaign, run
@@ -120,3 +121,43 @@ def test_a_full_disk_stops_with_one_message_and_goes_on_when_there_is_room(small
     rows = read_attempts(Campaign(small_disk))
     assert len({row.slot.pass_index for row in rows}) == 2
     assert outcome.completed + sum(row.status is Status.LOST for row in rows) == 2
+
+
+@pytest.fixture
+def memory_group() -> Iterator[Path]:
+    """A memory control group of 512 MiB (version 2 or 1), where this user may make one."""
+    made = None
+    for version, folder in ControlGroups().folders("memory"):
+        made = folder / f"runner-test-{os.getpid()}"
+        limit = made / ("memory.max" if version == 2 else "memory.limit_in_bytes")
+        try:
+            made.mkdir()
+            limit.write_text(str(512 << 20), encoding="ascii")
+        except OSError:
+            with contextlib.suppress(OSError):
+                made.rmdir()
+            made = None
+            continue
+        break
+    if made is None:
+        pytest.skip("a memory control group cannot be made here")
+    yield made
+    made.rmdir()
+
+
+def test_a_kill_by_the_kernel_for_memory_is_proved_by_the_groups_counter(memory_group: Path, tmp_path: Path) -> None:
+    """RE-01: the same signal 9, and this time the cause is known: a real container limit, a real kernel kill."""
+    campaign = light_campaign(tmp_path, documents=20, do="eat", at=7)
+    code = (
+        "import os, pathlib, sys\npathlib.Path(sys.argv[2], 'cgroup.procs').write_text(str(os.getpid()))\n"
+        "from runner.evidence.campaign import Campaign\nfrom tests.measure.light import run\n"
+        "run(Campaign(pathlib.Path(sys.argv[1])), passes=1)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(campaign.root), str(memory_group)], cwd=ROOT,
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (row,) = read_attempts(campaign)
+    assert row.status is Status.OUT_OF_MEMORY
+    assert row.error is not None
+    assert row.error.evidence == "the control group's counter oom_kill rose by 1 while the worker ran"
+    assert row.completed_documents == 7

@@ -2,7 +2,7 @@
 
 `python light_worker.py JOB`. What it does is in the variant's `extra` settings: `sleep` seconds per
 document, and after `at` documents one of `kill`, `segfault`, `exit`, `hang`, `raise`, `memory`, `nan`,
-`fork` (leave a child behind), `skip` (lose a document).
+`eat` (all memory there is), `fork` (leave a child behind), `skip` (lose a document).
 """
 
 from __future__ import annotations
@@ -69,6 +69,10 @@ class LightEngine:
             time.sleep(600)
         if do == "raise":
             raise RuntimeError("device-side assert")
+        if do == "eat":
+            eaten = []
+            while True:
+                eaten.append(b"x" * (1 << 20))
         if do == "memory":
             raise OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
         if do == "fork":
