@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from runner.cli.output import Output, Session, runner_command
-from runner.cli.seal import LANGUAGES
+from runner.cli.seal import LANGUAGE_METAVAR
 from runner.cli.window import END, START, ZONE, hours_number, span, tasks_window
 from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
@@ -171,7 +171,7 @@ def _money(value: Decimal | None) -> str | None:
 
 
 @runner_command("calculator", short_help="Write the price calculator as one page without network.")
-@click.option("--language", type=click.Choice(LANGUAGES), default="en", show_default=True, envvar="NOTE_LANG",
+@click.option("--language", metavar=LANGUAGE_METAVAR, default="en", show_default=True, envvar="NOTE_LANG",
               help="of the page; also NOTE_LANG")
 def calculator(session: Session, language: str) -> Output:
     """Write note/calculator.html from tariffs.csv: the price command as one page, without network."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from runner.cli.output import Output, Session, runner_command
-from runner.cli.seal import LANGUAGES
+from runner.cli.seal import LANGUAGE_METAVAR
 from runner.pricing.core import amount_text
 from runner.units import parse_decimal
 
@@ -16,7 +16,7 @@ from runner.units import parse_decimal
 @click.argument("source", type=click.Path(path_type=Path))
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--tariffs", type=click.Path(dir_okay=False, path_type=Path), required=True, help="the new tariffs.csv")
-@click.option("--language", type=click.Choice(LANGUAGES), default="en", show_default=True, help="of the new note")
+@click.option("--language", metavar=LANGUAGE_METAVAR, default="en", show_default=True, help="of the new note")
 def reprice(session: Session, source: Path, folder: Path, tariffs: Path, language: str) -> Output:
     """Decide SOURCE (archive or campaign folder) again under other tariffs, as a new campaign in FOLDER."""
     from runner.flows.reprice import reprice as decide_again

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from jinja2 import FunctionLoader, StrictUndefined, TemplateError, TemplateSyntaxError, UndefinedError
+from jinja2 import FunctionLoader, StrictUndefined, TemplateError, TemplateSyntaxError, Undefined, UndefinedError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from runner.errors import InputRefused
@@ -51,6 +51,8 @@ def escape(value: object) -> Markdown:
     """Markdown that shows this text literally, wherever in a line it stands."""
     if isinstance(value, Markdown):
         return value
+    if isinstance(value, Undefined):
+        return Markdown(value)  # a strict one says its name when it is used
     if not isinstance(value, str):
         raise TypeError(f"a template may only show text, not {type(value).__name__}: {value!r}")
     text = _MARKUP.sub(lambda found: "".join("\\" + mark for mark in found.group(1)), visible(value))

@@ -1,7 +1,7 @@
 """Bring the catalogues up to date: every message of the templates, the note's code and the decision's sentences.
 
-`python -m runner.note.messages` adds new messages (empty, to be translated), drops unused ones and keeps
-translations. It never translates.
+`python -m runner.note.messages [TEMPLATES]` adds new messages (empty, to be translated), drops unused ones and
+keeps translations, in the installation's templates or in a campaign's own. It never translates.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from babel.messages.pofile import write_po
 from jinja2 import Environment
 
 from runner.decide.sentences import SENTENCES
+from runner.errors import InputRefused
 from runner.evidence.files import write_atomic
 from runner.note.i18n import read_catalogue
 
@@ -96,12 +97,20 @@ def _personal(line: bytes) -> bool:
     return line.startswith(_HEADERS_LEFT_OUT)
 
 
-def main() -> None:
-    """Update every catalogue and say what is left to translate."""
-    for path in sorted((_TEMPLATES / "locale").glob("*.po")):
-        count, missing = update(path, _TEMPLATES)
+def main(templates: Path) -> None:
+    """Update every catalogue of these templates and say what is left to translate."""
+    catalogues = sorted((templates / "locale").glob("*.po"))
+    if not catalogues:
+        raise InputRefused(
+            "no catalogue is here", file=templates / "locale", next_step="make an empty file such as locale/it.po"
+        )
+    for path in catalogues:
+        count, missing = update(path, templates)
         sys.stdout.write(f"{path.name}: {count} messages, {missing} without translation\n")
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main(Path(sys.argv[1]) if len(sys.argv) > 1 else _TEMPLATES)
+    except InputRefused as error:
+        sys.exit(str(error))

@@ -5,15 +5,17 @@ Nothing is fetched: every address that is not in memory is refused.
 
 from __future__ import annotations
 
+import base64
 import io
 import logging
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from importlib import import_module
 from typing import Any
 
-from runner.errors import RunnerError
+from runner.errors import InputRefused
 from runner.note.attachments import Attached
 from runner.note.layout import layout_library
 from runner.note.quarto.document import CONTENTS_ANCHOR
@@ -21,8 +23,11 @@ from runner.note.quarto.document import CONTENTS_ANCHOR
 _MIME = {".ttf": "font/ttf", ".svg": "image/svg+xml"}
 
 
-class PageRefused(RunnerError):
-    """The page asked for something outside of memory, or could not be laid out: a bug of ours."""
+_PICTURE = re.compile(r"data:(image/svg\+xml|image/png);base64,([A-Za-z0-9+/]+=*)")
+
+
+class PageRefused(InputRefused):
+    """The page asked for something outside of memory, or could not be laid out: a fault in the templates."""
 
 
 def render_pdf(
@@ -72,7 +77,10 @@ def render_pdf(
         data = document.write_pdf(**options)
     problems = [*refused, *log.problems]
     if problems:
-        raise PageRefused("the PDF could not be made as it should be", details=tuple(problems[:10]))
+        raise PageRefused(
+            "the PDF could not be made as it should be", details=tuple(problems[:10]),
+            next_step="correct templates/style.css (docs/templates.md)",
+        )  # fmt: skip
     return _identify(data)
 
 
@@ -94,6 +102,10 @@ def _fetcher(files: Mapping[str, bytes], refused: list[str]) -> Any:
 
         def fetch(self, url: str, headers: Mapping[str, str] | None = None) -> Any:
             data = files.get(url)
+            picture = _PICTURE.fullmatch(url)
+            if picture is not None:  # a logo inside of the style sheet: there is nothing to fetch
+                content = base64.b64decode(picture[2])
+                return urls.URLFetcherResponse(url, content, {"Content-Type": picture[1]})
             if data is None:
                 refused.append(f"address outside of the note: {url[:120]}")
                 raise ValueError("nothing but the note's own files is read")

@@ -197,7 +197,7 @@ def test_questions_without_anybody_to_answer_are_refused(tmp_path: Path) -> None
     ("arguments", "what"),
     [
         (["price"], "Missing option '--gpu'. Name in tariffs.csv"),
-        (["report", "--language", "xx"], "Invalid value for '--language': 'xx' is not one of 'en', 'de', 'tr', 'fr'"),
+        (["memory", "--precision", "xx"], "Invalid value for '--precision': 'xx' is not one of 'fp32', 'fp16', 'bf16'"),
         (["doctor", "--colour"], "No such option '--colour'"),
         (["verify", "a", "b"], "Got unexpected extra argument (b)"),
         (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import subprocess
 from dataclasses import replace
@@ -147,6 +148,27 @@ def test_an_attachment_that_would_leave_the_folder_is_refused(tmp_path: Path, na
 def test_nothing_is_fetched(address: str) -> None:
     with pytest.raises(PageRefused, match="could not be made"):
         render_pdf(PAGE.replace("x</p>", f'<img src="{address}" alt="x"></p>'), "", {}, [], dated=WHEN, identifier=b"x")
+
+
+LOGO = (
+    "PHN2ZyB4bWxucz0iaHR0cDovL3d3dy53My5vcmcvMjAwMC9zdmciIHdpZHRoPSIxMjAiIGhlaWdodD0iMzAiPjxyZWN0IHdpZHRoPSIxMjAiIGhl"
+    "aWdodD0iMzAiIGZpbGw9IiM2YTFiM2EiLz48L3N2Zz4="
+)
+
+
+def test_a_logo_inside_of_the_style_sheet_is_drawn() -> None:
+    """docs/templates.md, `Colours, sizes, logo`: without Python, in the HTML and in the PDF, still PDF/UA."""
+    style = f'p {{ background: url("data:image/svg+xml;base64,{LOGO}") no-repeat; padding-top: 30px }}'
+    plain = render_pdf(PAGE, "", {}, [], dated=WHEN, identifier=b"x")
+    drawn = render_pdf(PAGE, style, {}, [], dated=WHEN, identifier=b"x")
+    assert not _painted(plain) and _painted(drawn)
+
+
+def _painted(data: bytes) -> bool:
+    """Whether anything is filled with the logo's colour."""
+    with pikepdf.open(io.BytesIO(data)) as pdf:
+        streams = b"".join(item.read_bytes() for item in pdf.objects if isinstance(item, pikepdf.Stream))
+    return re.search(rb"0?\.4156\d* 0?\.1058\d* 0?\.2274\d* rg", streams) is not None
 
 
 def test_a_mistake_in_the_style_is_no_silence() -> None:

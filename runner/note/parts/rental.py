@@ -71,7 +71,7 @@ def _window(evidence: Evidence, row: BalanceRow | None) -> Window:
 
 
 def _happened(row: BalanceRow, speaker: Speaker) -> list[dict[str, str]]:
-    """Tasks of which the records show a time, beside the plan. Nothing recorded: the balance says so, not this table."""
+    """Tasks of which the records show a time, beside the plan; where nothing is recorded, the balance says so."""
     fmt = speaker.fmt
     return [
         {
