@@ -12,7 +12,10 @@ from fractions import Fraction
 
 import pytest
 
+from runner.decide.choice import decide
+from runner.decide.model import Balance, Decision
 from runner.evidence.attempt import Status
+from runner.protocol.schema import Expense
 from tests.decide.worlds import World, tariffs
 
 HOUR = 3600
@@ -25,13 +28,20 @@ START_TO_DEADLINE = {"2026-12-31T09:00:00Z": 721, "2026-12-03T09:00:00Z": 49, "2
 
 @dataclass
 class Fact:
-    """One configuration: what was measured, and the packages of its GPU (days -> price, None: no price)."""
+    """One configuration: what was measured, and the packages of its GPU (days -> price, None: no price).
+
+    `sold_out`: packages (None: the hourly offer) without a lot left. `hourly`: price per started hour, if it may be
+    ranked. `periods`: of every package, as the plan asks.
+    """
 
     name: str
     own: bool
     hours: list[int]
     failures: int
     packages: dict[int, int | None] = field(default_factory=dict)
+    sold_out: set[int | None] = field(default_factory=set)
+    hourly: int | None = None
+    periods: int = 1
 
 
 @dataclass
@@ -48,14 +58,31 @@ def window(duration: int) -> int:
     return 1 + duration + 1
 
 
+def covering(fact: Fact, duration: int) -> list[tuple[int | None, int, int | None]]:
+    """(price or None, hours, days or None) of everything that may be ranked and holds the window."""
+    need = window(duration)
+    found: list[tuple[int | None, int, int | None]] = [
+        (None if price is None else price * fact.periods, days * 24 * fact.periods, days)
+        for days, price in fact.packages.items()
+        if days * 24 * fact.periods >= need
+    ]
+    return found if fact.hourly is None else [*found, (fact.hourly * need, need, None)]
+
+
+def best_of(fact: Fact, duration: int) -> tuple[int, int] | None:
+    """(price, hours) of the cheapest that can be had, the shorter of equal ones."""
+    offers = [(price, hours) for price, hours, days in covering(fact, duration)
+              if price is not None and days not in fact.sold_out]  # fmt: skip
+    return min(offers, default=None)
+
+
 def standing(fact: Fact, duration: int, deadline: int) -> tuple[bool, int | None]:
     """(admissible, cost) if every pass took `duration` hours."""
     enough = len(fact.hours) >= LEAST and 1 + duration <= deadline
     if fact.own:
         return enough, None
-    covering = [price for days, price in fact.packages.items() if days * 24 >= window(duration)]
-    prices = [price for price in covering if price is not None]
-    return enough and bool(prices), min(prices, default=None)
+    best = best_of(fact, duration)
+    return enough and best is not None, None if best is None else best[0]
 
 
 def middle(values: list[int]) -> Fraction:
@@ -96,20 +123,13 @@ def winner(facts: list[Fact], standings: dict[str, tuple[bool, int | None]]) -> 
 def open_questions(fact: Fact) -> set[str]:
     """In these worlds: a shorter unpriced package covers, or fewer passes than planned (4)."""
     found = set()
-    priced = [(price, days) for days, price in fact.packages.items() if price is not None and covers(days, fact)]
-    if priced and any(covers(days, fact) and days < min(priced)[1] for days in unpriced(fact)):
+    best = best_of(fact, max(fact.hours))
+    unknown = [hours for price, hours, _ in covering(fact, max(fact.hours)) if price is None]
+    if best is not None and any(hours < best[1] for hours in unknown):
         found.add("unpriced")
     if 0 < len(fact.hours) < 4:
         found.add("fewer")
     return found
-
-
-def covers(days: int, fact: Fact) -> bool:
-    return days * 24 >= window(max(fact.hours))
-
-
-def unpriced(fact: Fact) -> list[int]:
-    return [days for days, price in fact.packages.items() if price is None]
 
 
 def could_be_cheaper(fact: Fact, deadline: int) -> bool:
@@ -119,10 +139,12 @@ def could_be_cheaper(fact: Fact, deadline: int) -> bool:
     for duration in (min(fact.hours), max(fact.hours)):
         if 1 + duration > deadline:
             continue
-        covering = {days: price for days, price in fact.packages.items() if days * 24 >= window(duration)}
-        priced = [(price, days) for days, price in covering.items() if price is not None]
-        best = min(priced)[1] if priced else 10**6
-        if any(price is None and days < best for days, price in covering.items()):
+        offers = covering(fact, duration)
+        priced = [days for price, _, days in offers if price is not None]
+        best = best_of(fact, duration)
+        if priced and best is None:
+            continue  # every known offer is sold out: no lot is left, at whatever price
+        if any(price is None and (best is None or hours < best[1]) for price, hours, _ in offers):
             return True
     return False
 
@@ -149,11 +171,15 @@ def naive(facts: list[Fact], deadline: int) -> Expected:
 # ---- random worlds -------------------------------------------------------------------------------
 
 
-def random_world(dice: random.Random) -> tuple[World, list[Fact], int]:
+def random_world(dice: random.Random, *, rich: bool = False) -> tuple[World, list[Fact], int]:
+    """Ties, noise, unpriced packages, deadlines; rich: also lots that are gone, hourly offers, expenses, periods."""
     deadline = dice.choice(list(START_TO_DEADLINE))
     variants = ("b1", "b4")
     gpus = dice.sample(["A", "B", "C", "cpu"], dice.randint(1, 3))
     price_lists: dict[str, dict[int, int | None]] = {}
+    hourly: dict[str, int] = {}
+    gone: dict[str, set[int | None]] = {}
+    ranked, periods = rich and dice.random() < 0.5, 2 if rich and dice.random() < 0.2 else 1
     lines = ["Z 30 1.00"]
     for gpu in ("A", "B", "C"):
         prices: dict[int, int | None] = {3: None, 7: None, 30: None}
@@ -162,9 +188,25 @@ def random_world(dice: random.Random) -> tuple[World, list[Fact], int]:
             cost += dice.choice([0, 100, 200])
             prices[days] = cost if dice.random() < 0.75 else None
         price_lists[gpu] = prices
-        known = [f"{gpu} {days} {price}.00" for days, price in prices.items() if price is not None]
-        lines += known or [gpu]
-    world = World(prices=tariffs(*lines), variants=variants, deadline=deadline, planned=4)
+        known = {days: f"{gpu} {days} {price}.00" for days, price in prices.items() if price is not None}
+        sold: set[int | None] = {days for days in known if rich and dice.random() < 0.2}
+        lines += [text + (" lots=0" if days in sold else "") for days, text in known.items()] or [gpu]
+        if rich and dice.random() < 0.5:
+            hourly[gpu] = dice.choice([1, 2, 4])
+            lines.append(f"{gpu} hourly {hourly[gpu]}.00")
+            if dice.random() < 0.2:
+                sold.add(None)
+                lines[-1] += " lots=0"
+        gone[gpu] = sold
+    extra: dict[str, object] = {"extra_periods": periods - 1}
+    if ranked:
+        extra["billing"] = ("package", "hourly")
+    world = World(prices=tariffs(*lines), variants=variants, deadline=deadline, planned=4, extra=extra)
+    if rich and dice.random() < 0.5:
+        world.expenses = [
+            Expense(name="x", amount=f"{dice.randint(1, 999)}.00", currency="EUR", reason="r", configuration=name)
+            for name in dice.sample([None, *variants], 2)
+        ]
     facts = []
     base = dice.choice([10, 48, 69])
     for gpu in gpus:
@@ -180,27 +222,51 @@ def random_world(dice: random.Random) -> tuple[World, list[Fact], int]:
                 world.add(gpu, variant, None, status=status, completed=1)
             if dice.random() < 0.3:
                 world.add(gpu, variant, None, status=Status.INTERRUPTED)
-            facts.append(Fact(f"{gpu}.{variant}", gpu == "cpu", hours, failures, price_lists.get(gpu, {})))
+            offer = hourly.get(gpu) if ranked else None
+            facts.append(
+                Fact(f"{gpu}.{variant}", gpu == "cpu", hours, failures, price_lists.get(gpu, {}),
+                     gone.get(gpu, set()), offer, periods)
+            )  # fmt: skip
     return world, facts, START_TO_DEADLINE[deadline]
 
 
+@pytest.mark.parametrize("rich", [False, True])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_m43_decision_agrees_with_a_plain_search(seed: int) -> None:
-    dice = random.Random(seed)
+def test_m43_decision_agrees_with_a_plain_search(seed: int, rich: bool) -> None:
+    """4,000 worlds: with ties, noise and unpriced packages; rich ones also with lots that are gone (rule 9), hourly
+    offers and expenses (rule 13), and further periods (M35).
+    """
+    dice = random.Random(seed + 1000 * rich)
     outcomes: dict[str, int] = {}
+    reached: set[str] = set()
     for number in range(WORLDS_PER_SEED):
-        world, facts, deadline = random_world(dice)
-        decision, expected = world.decision(), naive(facts, deadline)
+        world, facts, deadline = random_world(dice, rich=rich)
+        balance = world.balance()
+        decision, expected = decide(balance, world.protocol), naive(facts, deadline)
+        reached |= what_mattered(balance, decision)
         assert decision.chosen == expected.chosen, (seed, number, facts, decision.rule, decision.reasons)
         assert decision.no_comparison == expected.lone, (seed, number, facts)
         outcomes[decision.rule.code] = outcomes.get(decision.rule.code, 0) + 1
     assert len(outcomes) >= 5, f"the worlds are too tame: {outcomes}"
+    assert not rich or reached == {"hourly", "lots", "expenses", "periods"}, f"the rich worlds are too poor: {reached}"
+
+
+def what_mattered(balance: Balance, decision: Decision) -> set[str]:
+    """Which of the rarer rules had a say in this world."""
+    found = set()
+    for row in balance.rows:
+        if row.configuration_id == decision.chosen and row.package is not None:
+            found |= {"hourly"} if row.package.billing == "hourly" else set()
+            found |= {"periods"} if row.package.periods > 1 else set()
+            found |= {"expenses"} if row.expenses else set()
+        found |= {"lots"} if row.first_failed == "availability" else set()
+    return found
 
 
 def test_order_of_input_never_changes_the_answer() -> None:
     dice = random.Random(2026)
-    for _ in range(60):
-        world, _, _ = random_world(dice)
+    for number in range(60):
+        world, _, _ = random_world(dice, rich=number % 2 == 1)
         first = (world.balance().dump(), world.decision().dump())
         dice.shuffle(world.attempts)
         dice.shuffle(world.verdicts)
@@ -208,8 +274,6 @@ def test_order_of_input_never_changes_the_answer() -> None:
 
 
 def test_order_of_the_rows_of_a_balance_never_changes_the_answer() -> None:
-    from runner.decide.choice import decide
-
     dice = random.Random(7)
     for _ in range(20):
         world, _, _ = random_world(dice)

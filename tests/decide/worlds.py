@@ -34,17 +34,20 @@ TARIFF_HEADER = (
     "gpu,device_pattern,cards_per_lot,memory_gib_per_card,days,price_per_lot,currency,catalogue_date,source,"
     "lots_available"
 )
+_HOURLY = "hourly"
 
 
 def tariffs(*lines: str) -> Catalogue:
-    """Catalogue from lines such as `A 3 300.00` or `A 3 900.00 cards=2 lots=1`; `A` alone: known, no price."""
-    rows = [TARIFF_HEADER]
+    """Catalogue from lines such as `A 3 300.00`, `A 3 900.00 cards=2 lots=1`, `A hourly 2.50`; `A`: no price."""
+    rows = [TARIFF_HEADER + ",billing"]
     for line in lines:
         gpu, *rest = line.split()
         options = dict(item.split("=") for item in rest if "=" in item)
         days, price = ([item for item in rest if "=" not in item] + ["", ""])[:2]
+        billing, days = (_HOURLY, "") if days == _HOURLY else ("package", days)
         money = f"{days},{price},EUR,2026-09-24" if price else ",,EUR,2026-09-24"
-        rows.append(f"{gpu},{gpu} card,{options.get('cards', '1')},24,{money},test catalogue,{options.get('lots', '')}")
+        lot = f"{gpu},{gpu} card,{options.get('cards', '1')},24"
+        rows.append(f"{lot},{money},test catalogue,{options.get('lots', '')},{billing}")
     return parse_catalogue(("\n".join(rows) + "\n").encode(), "tariffs.csv")
 
 
