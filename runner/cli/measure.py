@@ -15,7 +15,7 @@ from runner.evidence.attempt import Attempt, Status
 from runner.evidence.campaign import Campaign
 from runner.measure.run import Outcome, Request
 
-_PLACES = 3
+_STOPS = {"SIGINT": "Ctrl-C", "SIGTERM": "a request to end (SIGTERM)", "SIGHUP": "the end of the connection (SIGHUP)"}
 
 
 @runner_command("baseline")
@@ -108,7 +108,8 @@ def _lines(outcome: Outcome) -> list[str]:
     lines += [f"  {line}" for line in _not_completed(outcome.written)]
     if outcome.stopped_by:
         left = outcome.left
-        lines.append(f"stopped by {outcome.stopped_by}, {left} pass{'es' * (left != 1)} left")
+        by = _STOPS.get(outcome.stopped_by, outcome.stopped_by)
+        lines.append(f"stopped by {by}, {left} pass{'es' * (left != 1)} left")
         lines.append("next: the same command goes on with what is left")
     elif outcome.left:
         lines.append(f"next: the same command, {outcome.left} left")

@@ -162,7 +162,7 @@ def test_a_failing_run_says_what_failed_and_what_is_left(tmp_path: Path) -> None
     )
     going = light_campaign(tmp_path / "going", batches=(1, 4))
     stopped = dataclasses.replace(run(going, passes=1), stopped_by="SIGINT", left=1, completed=1)
-    assert _lines(stopped)[1:] == ["stopped by SIGINT, 1 pass left", "next: the same command goes on with what is left"]
+    assert _lines(stopped)[1:] == ["stopped by Ctrl-C, 1 pass left", "next: the same command goes on with what is left"]
     assert _lines(run(going)) == ["2 attempts recorded, 4 of 4 passes completed", "next: runner validate"]
 
 
