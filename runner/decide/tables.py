@@ -62,7 +62,8 @@ ATTEMPT_COLUMNS = (
     "position", "retry_of", "status", "counts_as", "error_kind", "error_message", "started_at_utc",
     "ended_at_utc", "pass_seconds", "pass_seconds_reason", *(f"{phase.value}_seconds" for phase in _PHASES),
     "expected_ids", "observed_ids", "ids_match", "corpus_accepted", "verdict_reasons", "completed_documents",
-    "real_tokens", "computed_tokens", "truncated_documents", "cut_tokens", "tokens_reason", "memory_peaks",
+    "real_tokens", "computed_tokens", "truncated_documents", "cut_tokens", "tokens_reason",
+    "utilisation_real", "utilisation_executed", "utilisation_reason", "memory_peaks",
     "memory_reason", "device_shared", "recompilations", "requested", "effective", "effective_reason",
     "predictions_path", "predictions_sha256", "manifest_sha256", "notes",
 )  # fmt: skip
@@ -122,10 +123,22 @@ def attempt_rows(
             "manifest_sha256": attempt.manifest_sha256,
             "notes": "; ".join(attempt.notes),
         }
+        row |= _utilisation(attempt)
         if attempt.tokens is not None:
             row |= attempt.tokens.as_json()
         rows.append(row)
     return rows
+
+
+def _utilisation(attempt: Attempt) -> Row:
+    """Share of the device's own matrix rate: of the texts' operations, and of those really executed."""
+    row: Row = {}
+    for kind in ("utilisation_real", "utilisation_executed"):
+        value = attempt.telemetry.get(kind)
+        row[kind] = _seconds(value) if isinstance(value, float) else None
+    if row["utilisation_real"] is None:
+        row["utilisation_reason"] = attempt.telemetry_reasons.get("utilisation_real", "not measured")
+    return row
 
 
 def _seconds(value: float | None) -> Decimal | None:

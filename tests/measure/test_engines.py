@@ -188,6 +188,13 @@ class TestCompilation:
         assert result["phases"]["compile"] > 0
         assert differences(job, result) == ()
 
+    def test_mo15_a_model_that_was_not_compiled_is_not_said_to_be(
+        self, corpus: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(torch, "compile", lambda model, mode, dynamic: model)
+        job = job_for(corpus, batch_size=4, compile="default")
+        assert differences(job, work(job)) == ("compile requested default, used none",)
+
     def test_ti02_a_compilation_inside_the_pass_is_counted_and_nothing_is_subtracted(
         self, corpus: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -54,7 +54,9 @@ class Compiles(Protocol):
     recompiled_shapes: list[str]
 
     def signature(self, inputs: Any) -> tuple[object, ...]: ...
-    def compiled(self) -> None: ...
+    def compiled(self) -> int:
+        """The compiling is over; how many graphs there are."""
+
     def recompilations(self) -> int: ...
 
 
@@ -158,7 +160,8 @@ class BatchedEngine:
                 if signature not in seen:
                     seen.add(signature)
                     self._try_to_compile(inputs)
-        self._forward.compiled()
+        if not self._forward.compiled():
+            self.loaded.effective["compile"] = "none"  # nothing was compiled: the model runs as it is
 
     def _try_to_compile(self, inputs: Any) -> None:
         try:

@@ -21,7 +21,7 @@ class CompiledForward(PaddedForward):
         # Lengths differ from batch to batch: one graph for all lengths unless the variant says otherwise.
         self._dynamic = bool(job.settings["extra"].get("dynamic_shapes", True))
         self._model = torch.compile(model, mode=None if mode == "default" else mode, dynamic=self._dynamic)
-        self._graphs_before = 0
+        self._graphs_at_first = self._graphs_before = self._graphs()
         self.recompiled_shapes: list[str] = []
         self.effective |= {"compile": mode, "extra": {"dynamic_shapes": self._dynamic}}
 
@@ -38,10 +38,11 @@ class CompiledForward(PaddedForward):
         rows, width = inputs["input_ids"].shape
         return (rows, "attention_mask" in inputs, None if self._dynamic and width > 1 else width)
 
-    def compiled(self) -> None:
-        """Everything known is compiled: from now on a compilation is one too many."""
+    def compiled(self) -> int:
+        """Everything known is compiled: from now on a compilation is one too many. Number of graphs."""
         self._graphs_before = self._graphs()
         self.recompiled_shapes.clear()
+        return self._graphs_before - self._graphs_at_first
 
     def recompilations(self) -> int:
         return self._graphs() - self._graphs_before
