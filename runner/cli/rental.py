@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
+from decimal import ROUND_CEILING, Decimal
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from runner.cli.output import Output, Session, runner_command
 from runner.evidence.campaign import Campaign
 from runner.pricing import core
 from runner.pricing.forecast import ASSUMPTION, Forecast
+from runner.pricing.packages import PackageAnswer
 from runner.pricing.tariffs import refusals
 
 
@@ -55,7 +56,7 @@ def forecast(session: Session, documents: str, other_hours: str) -> Output:
     with refusals():
         count, other = core.parse_count(documents, "--documents", 1), core.parse_hours(other_hours)
     found = forecast_campaign(Campaign(session.root), count, other)
-    lines = [f"forecast for {count} documents: {ASSUMPTION}", *(line for one in found for line in lines_of(one))]
+    lines = [f"forecast for {count:,} documents: {ASSUMPTION}", *(line for one in found for line in lines_of(one))]
     if not found:
         lines.append("nothing was measured: there is nothing to forecast from")
     return Output(lines, {
@@ -69,7 +70,7 @@ def forecast(session: Session, documents: str, other_hours: str) -> Output:
 
 
 def _duration_text(found: Forecast) -> str:
-    fastest, slowest = (core.hours_text(one) for one in (found.fastest_seconds, found.slowest_seconds))
+    fastest, slowest = (_rounded_up(one) for one in (found.fastest_seconds, found.slowest_seconds))
     return f"{fastest} to {slowest} (fastest and slowest accepted pass)"
 
 
@@ -80,12 +81,28 @@ def _package_text(found: Forecast) -> str:
     for answer in (found.fastest, found.slowest):
         best = answer.best
         if best is None or best.total is None or best.offer is None:
-            texts.append(answer.reason)
+            texts.append(_without_package(answer))
         else:
             texts.append(f"{best.name}, {core.amount_text(best.total, best.offer.currency)}")
+    if found.fastest.best is None and found.slowest.best is None:
+        return f"package: none, even if every document is as fast as in the fastest pass: {texts[0]}"
     if texts[0] == texts[1]:
         return f"package: {texts[0]}"
     return f"package: {texts[0]} if every document is as fast as the fastest pass; {texts[1]} at the slowest"
+
+
+def _without_package(answer: PackageAnswer) -> str:
+    """Why none can be rented for so long; a forecast does not need seconds."""
+    longest = max((line for line in answer.lines if line.days is not None), key=lambda line: line.hours)
+    if longest.covers or longest.slack_seconds is None:
+        return answer.reason
+    return f"{longest.name} are {_rounded_up(-longest.slack_seconds)} too short"
+
+
+def _rounded_up(seconds: Decimal) -> str:
+    """To the minute from an hour on, else to the second: a forecast is no measurement."""
+    unit = 60 if seconds >= core.SECONDS_PER_HOUR else 1
+    return core.hours_text((seconds / unit).to_integral_value(ROUND_CEILING) * unit)
 
 
 def _forecast_data(found: Forecast) -> dict[str, Any]:

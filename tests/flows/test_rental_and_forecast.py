@@ -151,8 +151,13 @@ def test_a_forecast_is_called_a_planning_assumption(decided: Campaign, capsys: p
     assert call(decided, "forecast", "--documents", "100000", "--other-hours", "2") == 0
     out = capsys.readouterr().out
     assert "planning assumption, not a result" in out
-    assert "A.b1 on final: 29 h 46 min 40 s to 30 h 20 min" in out and "package: 3 days, 300.00 EUR" in out
+    assert "A.b1 on final: 29 h 47 min to 30 h 20 min" in out and "package: 3 days, 300.00 EUR" in out
     assert "B.b1 on final: no forecast (1 accepted passes, 3 needed)" in out
+    assert call(decided, "forecast", "--documents", "40000000") == 0
+    out = capsys.readouterr().out
+    assert "forecast for 40,000,000 documents: planning assumption" in out
+    assert "package: none, even if every document is as fast as in the fastest pass" in out
+    assert "30 days are 10,391 h 7 min too short" in out
     assert call(decided, "forecast", "--documents", "100000", "--json") == 0
     found = json.loads(capsys.readouterr().out)
     assert "planning assumption" in found["assumption"]
