@@ -114,20 +114,28 @@ class Slot(Record):
 class Settings(Record):
     """What a variant asks for, or what was really in effect. `null` in effect: could not be read."""
 
-    engine: str | None = Field(default="transformers", description="what runs the model")
+    engine: str | None = Field(
+        default="transformers", description="what runs the model: transformers, packed, onnxruntime or command"
+    )
     batch_size: int | None = Field(default=1, ge=1, description="texts per batch")
     precision: str | None = Field(default="fp32", description="fp32, fp16 or bf16")
-    quantization: str | None = Field(default="none", description="none, or the engine's name of one")
-    compile: str | None = Field(default="none", description="none, or the engine's name of a compilation mode")
-    attention: str | None = Field(default="sdpa", description="attention backend, such as eager or sdpa")
-    padding: str | None = Field(default="longest", description="what batches are padded to")
+    quantization: str | None = Field(default="none", description="none, int8-dynamic or int8-torchao")
+    compile: str | None = Field(
+        default="none", description="none, or a mode of torch.compile: default, reduce-overhead, max-autotune"
+    )
+    attention: str | None = Field(
+        default="sdpa", description="eager, sdpa, flash_attention_2, flash_attention_3, flex_attention or varlen"
+    )
+    padding: str | None = Field(
+        default="longest", description="what batches are padded to: longest, multiple-of:N, max-length or none"
+    )
     padding_side: str | None = Field(default="right", description="right or left")
     max_length: int | None = Field(default=None, ge=1, description="tokens per text; default: as frozen for all")
     truncation: bool | None = Field(default=True, description="cut longer texts")
-    grouping: str | None = Field(default="none", description="none, or how texts are ordered into batches (M15)")
+    grouping: str | None = Field(default="none", description="none, length-sorted or token-budget:N (M15)")
     threads: int | None = Field(default=None, ge=1, description="CPU threads; default: left to the machine")
-    workers: int | None = Field(default=1, ge=1, description="processes that share the corpus")
-    devices: int | None = Field(default=1, ge=0, description="cards used at once (M26)")
+    workers: int | None = Field(default=1, ge=1, description="processes per device that share the corpus")
+    devices: int | None = Field(default=1, ge=0, description="cards used at once, on all machines together (M26)")
     extra: dict[str, Scalar] = Field(default_factory=dict, description="further settings of an engine, by name")
 
     def differences(self, effective: Settings) -> tuple[str, ...]:
