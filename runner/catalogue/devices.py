@@ -89,7 +89,10 @@ def _patterns(tariffs: Path) -> list[tuple[int, str, str]]:
     try:
         text = tariffs.read_bytes().decode("utf-8-sig")
     except OSError as error:
-        raise InputRefused(f"the tariffs cannot be read: {error.strerror}", file=tariffs) from None
+        raise InputRefused(
+            f"the tariffs cannot be read: {error.strerror}", file=tariffs,
+            next_step="write a tariffs.csv with dated prices; the embedded example has one",
+        ) from None
     except UnicodeDecodeError as error:
         raise InputRefused(f"the tariffs are not UTF-8: byte {error.start} cannot be read", file=tariffs) from None
     reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)

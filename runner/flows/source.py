@@ -32,7 +32,10 @@ def open_campaign(path: Path) -> Iterator[Campaign]:
         yield Campaign(path)
         return
     if not path.is_file():
-        raise InputRefused("there is no such campaign folder or archive", file=path)
+        raise InputRefused(
+            "there is no such campaign folder or archive", file=path,
+            next_step="name a campaign folder or an archive (.zip)",
+        )
     bag = read_bag(path)
     found = check_signature(bag.signed, bag.signature, Purpose.BAG)
     if not found.valid:

@@ -144,7 +144,10 @@ def read_catalogue(path: Path) -> Catalogue:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise PriceError(f"the tariffs cannot be read: {error.strerror}", file=str(path)) from None
+        raise PriceError(
+            f"the tariffs cannot be read: {error.strerror}", file=str(path),
+            next_step="write a tariffs.csv with dated prices; the embedded example has one",
+        ) from None
     return parse_catalogue(data, str(path))
 
 

@@ -55,7 +55,10 @@ def load_formatted_catalogue(path: Path, declared: NumberFormat) -> core.Catalog
         data = path.read_bytes()
         text = data.decode("utf-8-sig")
     except OSError as error:
-        raise InputRefused(f"the tariffs cannot be read: {error.strerror}", file=path) from None
+        raise InputRefused(
+            f"the tariffs cannot be read: {error.strerror}", file=path,
+            next_step="write a tariffs.csv with dated prices; the embedded example has one",
+        ) from None
     except UnicodeDecodeError as error:
         raise InputRefused(f"the tariffs are not UTF-8: byte {error.start} cannot be read", file=path) from None
     with refusals():

@@ -180,6 +180,7 @@ def test_without_a_campaign_every_command_refuses_and_writes_nothing(
     assert shown.startswith("error: "), shown
     assert shown.count("error: ") == 1
     assert "\n  where: " in shown
+    assert "\n  next:  " in shown
     assert list(tmp_path.iterdir()) == []
 
 
