@@ -63,15 +63,17 @@ def exclude(session: Session, attempt: str, reason: str, rule: str, dry_run: boo
 
 
 def _all_attempts(campaign: Campaign) -> Output:
-    from runner.evidence.store import read_attempts
+    from runner.evidence.store import AttemptStore, read_attempts
     from runner.judge.campaign import judge_and_compare
 
     judged = judge_and_compare(campaign)
     verdicts = judged.verdicts
-    if not verdicts:
+    rows = AttemptStore(campaign).scan()
+    warnings = [f"warning: {warning}" for warning in rows.warnings]
+    if not verdicts and not warnings:
         return Output(["no attempt to judge yet", "next: runner measure"], {"verdicts": []})
     attempts = {attempt.attempt_id: attempt for attempt in read_attempts(campaign)}
-    lines = []
+    lines = warnings
     rejected = 0
     for verdict in verdicts:
         attempt = attempts[verdict.attempt_id]
@@ -83,13 +85,15 @@ def _all_attempts(campaign: Campaign) -> Output:
         else:
             lines += [f"{name}  {_why_not_completed(attempt)}", *_beside_the_end(verdict)]
     accepted = sum(verdict.accepted for verdict in verdicts)
-    lines.append(f"{accepted} of {len(verdicts)} attempts accepted; verdicts in {campaign.verdicts}")
+    every = len(verdicts) + len(rows.torn)
+    lines.append(f"{accepted} of {every} attempts accepted; verdicts in {campaign.verdicts}")
     lines += _pairs(judged.paired)
     data = {
         "verdicts": [verdict.as_json() for verdict in verdicts],
         "paired": [item.as_json() for item in judged.paired],
         "accepted": accepted,
         "rejected": rejected,
+        "warnings": list(rows.warnings),
     }
     return Output(lines, data, exit_code=3 if rejected else 0)
 
@@ -122,7 +126,8 @@ def _pairs(paired: tuple[PairedComparisons, ...]) -> list[str]:
         return []
     pairs = sum(len(item.tests) for item in paired)
     shown = lines[:_PAIRS_SHOWN] + ([f"  and {len(lines) - _PAIRS_SHOWN} more"] if len(lines) > _PAIRS_SHOWN else [])
-    head = f"{pairs} pairs of configurations compared on the same documents (McNemar; information, no criterion)"
+    word = "pair" if pairs == 1 else "pairs"
+    head = f"{pairs} {word} of configurations compared on the same documents (McNemar; information, no criterion)"
     return [head + ("" if lines else ": all of them are right on the same documents"), *shown]
 
 

@@ -227,3 +227,18 @@ def test_verdicts_are_written_whole_and_repeat_byte_for_byte(
     assert path.read_bytes() == first and path.stat().st_mtime_ns == when
     assert Verdict.load(path).accepted
     assert [item.name for item in campaign.verdicts.iterdir()] == ["a000.json"]
+
+
+def test_re_03_a_half_written_row_is_one_attempt_without_result(
+    campaign: Campaign, lock: Lock, predictions: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """RE-03: exit 0 with a warning that names file and bytes; two whole rows, one of three without a result."""
+    for number in range(2):
+        store_attempt(campaign, make_attempt(campaign, lock, predictions, number=number, attempt_id=f"d{number + 1}"))
+    torn = (CASES / "RE-03" / "records.jsonl").read_bytes().rpartition(b"\n")[2]
+    (campaign.attempts / "d3.json").write_bytes(torn)
+    assert run(["--campaign", str(campaign.root), "validate"]) == 0
+    shown = capsys.readouterr().out
+    assert "warning: d3.json: incomplete, 48 bytes, kept; an attempt without result" in shown
+    assert "2 of 3 attempts accepted" in shown
+    assert (campaign.attempts / "d3.json").read_bytes() == torn
