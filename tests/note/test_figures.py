@@ -131,3 +131,17 @@ def test_changed_memory_samples_are_refused(tmp_path: Path) -> None:
         path.write_bytes(path.read_bytes().replace(b"600", b"601") + b" ")
     with pytest.raises(InputRefused, match="memory samples"):
         make_figures(evidence, Formatter("en"), Catalogue("en"), tmp_path / "figures")
+
+
+def test_m35_further_periods_of_the_plan_lengthen_the_packages_of_the_calendar(tmp_path: Path) -> None:
+    """M35: with one further period, 3 days hold 144 hours: what covers is what the plan asks for."""
+    world = World(prices=tariffs("A 3 300.00"), extra={"extra_periods": 1})
+    world.passes("A", "b1", 80 * 3600, 80 * 3600, 80 * 3600)
+    twice = evidence_of(world, tmp_path / "twice")
+    figures = {one.id: one for one in make_figures(twice, Formatter("en"), Catalogue("en"), tmp_path / "figures")}
+    assert "packages that cover it, in days: 6, 14, 60" in figures["fig-calendar"].description
+    plain = World(prices=tariffs("A 3 300.00"))
+    plain.passes("A", "b1", 80 * 3600, 80 * 3600, 80 * 3600)
+    once = evidence_of(plain, tmp_path / "once")
+    figures = {one.id: one for one in make_figures(once, Formatter("en"), Catalogue("en"), tmp_path / "figures-2")}
+    assert "packages that cover it, in days: 7, 30" in figures["fig-calendar"].description

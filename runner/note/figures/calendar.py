@@ -41,7 +41,8 @@ def calendar(pen: Pen) -> Drawing:
     for number, days in enumerate(PACKAGE_DAYS):
         _package(axes, pen, window, len(window.tasks) + 1 + number, days, end)
     _marks(axes, pen, window, rows)
-    packages = [t.gettext("Package, %(days)s days", days=str(days)) for days in PACKAGE_DAYS]
+    times = f"{_periods(pen)} × " if _periods(pen) > 1 else ""
+    packages = [t.gettext("Package, %(days)s days", days=f"{times}{days}") for days in PACKAGE_DAYS]
     axes.set_yticks(range(rows), labels=[*(_wrapped(pen, task.title) for task in window.tasks), "", *packages])
     for label in axes.get_yticklabels():
         label.set_linespacing(0.95)
@@ -136,21 +137,26 @@ def _task(axes: Axes, pen: Pen, place: int, task: TaskTime, window: Window, righ
     )
 
 
+def _periods(pen: Pen) -> int:
+    """Periods of a package that the plan asks for (M35)."""
+    return 1 + pen.evidence.plan.extra_periods
+
+
 def _package(axes: Axes, pen: Pen, window: Window, place: int, days: int, end: float) -> None:
-    start = _number(window.starts_at)
-    length = min(float(days), end - start)
-    fits = covers(days, window.window_seconds)
+    start, periods = _number(window.starts_at), _periods(pen)
+    length = min(float(days * periods), end - start)
+    fits = covers(days, window.window_seconds, periods)
     colour = GREEN if fits else RED
     axes.barh(place, length, left=start, height=0.5, facecolor=WHITE, edgecolor=colour, linewidth=1.0)
     needed = min(float(window.window_seconds) / _SECONDS_PER_DAY, length)
     axes.barh(place, needed, left=start, height=0.5, color=colour, alpha=0.22, linewidth=0)
-    slack = Decimal(package_seconds(days)) - window.window_seconds
+    slack = Decimal(package_seconds(days) * periods) - window.window_seconds
     text = (
         pen.t.gettext("covers, %(hours)s to spare", hours=pen.fmt.hours(slack))
         if fits
         else pen.t.gettext("too short by %(hours)s", hours=pen.fmt.hours(-slack))
     )
-    if days > end - start:
+    if days * periods > end - start:
         text += " →"
     axes.annotate(
         text,
@@ -236,7 +242,9 @@ def _description(pen: Pen, window: Window) -> str:
         )
         for task in window.tasks
     )
-    fitting = ", ".join(str(days) for days in PACKAGE_DAYS if covers(days, window.window_seconds)) or t.gettext("none")
+    periods = _periods(pen)
+    fit = [days * periods for days in PACKAGE_DAYS if covers(days, window.window_seconds, periods)]
+    fitting = ", ".join(map(str, fit)) or t.gettext("none")
     deadline = t.gettext("none") if window.deadline is None else fmt.calendar_time(utc_text(window.deadline), zone)
     return t.gettext(
         "Calendar of tasks: %(tasks)s. Access window %(hours)s; packages that cover it, in days: %(days)s; deadline "
