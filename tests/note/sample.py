@@ -10,6 +10,7 @@ import json
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 
@@ -36,8 +37,10 @@ from runner.evidence.verdict import Check, IdCounts, MetricValue, Verdict
 from runner.pricing.tariffs import load_catalogue
 from runner.protocol.read import read_plan, read_protocol
 from runner.protocol.schema import Judgement, Lock, LockedCorpus, LockedFile, LockedVariant
+from runner.units import parse_utc, utc_text
 
 GIB = 1 << 30
+_FIRST_START = datetime(2026, 10, 5, 8, 45, tzinfo=UTC)  # as planned; every GPU is a machine of its own
 DOCUMENTS = 1000
 STRATA = {"short": 600, "medium": 300, "long": 100}
 
@@ -339,11 +342,15 @@ def _measure(sample: Sample, lock: Lock, manifests: Mapping[str, str]) -> tuple[
     verdicts: list[Verdict] = []
     gpus = list(dict.fromkeys(measured.gpu for measured in sample.configurations))
     for gpu in gpus:
+        clock = _FIRST_START
         block = [measured for measured in sample.configurations if measured.gpu == gpu]
         for index in range(sample.passes):
             turn = index % len(block)
             for position, measured in enumerate(block[turn:] + block[:turn]):
-                attempt = _attempt(sample, lock, measured, index, position, chance, manifests[gpu], len(attempts))
+                attempt = _attempt(
+                    sample, lock, measured, index, position, chance, manifests[gpu], len(attempts), clock
+                )
+                clock = parse_utc(attempt.ended_at_utc or "") + timedelta(seconds=5)
                 attempts.append(attempt)
                 if attempt.status is Status.COMPLETED:
                     verdicts.append(_verdict(measured, attempt, index))
@@ -355,7 +362,7 @@ def _measure(sample: Sample, lock: Lock, manifests: Mapping[str, str]) -> tuple[
 
 def _attempt(
     sample: Sample, lock: Lock, measured: Measured, index: int, position: int, chance: random.Random, manifest: str,
-    number: int,
+    number: int, clock: datetime,
 ) -> Attempt:  # fmt: skip
     status = measured.mishaps.get(index, Status.COMPLETED)
     done = status is Status.COMPLETED
@@ -363,7 +370,7 @@ def _attempt(
     device, capacity = DEVICES[measured.gpu]
     peak = int(measured.memory_gib * GIB * (0.99 + 0.01 * chance.random()))
     padding = {1: 71_770, 4: 169_276, 8: 241_696}[measured.batch]
-    started = f"2026-10-05T{8 + number // 60 % 12:02d}:{number % 60:02d}:00Z"
+    ended = clock + timedelta(seconds=round(seconds * (1 if done else 0.4)) + 3)
     settings = Settings(batch_size=measured.batch, max_length=512)
     counter = "VmHWM" if measured.gpu == "cpu" else "torch.cuda.max_memory_allocated"
     scope = (
@@ -377,7 +384,7 @@ def _attempt(
         gpu_declared=measured.gpu, devices_found=(device,), variant_id=f"b{measured.batch}", series="batch",
         corpus_id="messages", seed=0, slot=Slot(pass_index=index, position=position), status=status,
         error=None if done else ErrorInfo(kind=_KINDS[status], message=_MISHAPS[status], evidence="exit status"),
-        started_at_utc=started, ended_at_utc=started.replace(":00Z", ":30Z"),
+        started_at_utc=utc_text(clock), ended_at_utc=utc_text(ended),
         wall_clock_moved_seconds=0.0 if done else None, pass_seconds=seconds if done else None,
         pass_seconds_reason=None if done else f"the attempt ended as {status.value}",
         phases=(

@@ -35,6 +35,7 @@ def rental(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
     """Calendar of the chosen configuration (else of the plan), windows, packages of the catalogue, costs."""
     row = evidence.chosen_row
     window = _window(evidence, row)
+    rented = [item for item in evidence.measured_rows if not item.own_machine]
     return {
         "for": row.configuration_id if row else "",
         "zone": evidence.plan.zone,
@@ -46,7 +47,8 @@ def rental(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
         "windows": [_window_row(item, evidence, speaker) for item in evidence.measured_rows if item.window],
         "happened": [line for item in evidence.measured_rows for line in _happened(item, speaker)][:MOST_ROWS],
         "packages": _packages(evidence, window, row, speaker),
-        "costs": [_cost_row(item, speaker) for item in evidence.measured_rows if not item.own_machine],
+        "costs": [_cost_row(item, speaker) for item in rented],
+        "remarks": any(item.committed_cost_reason is not None for item in rented),
         "expenses": _expenses(evidence, speaker),
         "catalogue_dates": ", ".join(
             sorted({speaker.fmt.date(offer.catalogue_date.isoformat()) for offer in evidence.catalogue.offers})
