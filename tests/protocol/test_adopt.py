@@ -179,3 +179,30 @@ def test_m4_any_text_is_written_so_that_it_is_read_back(
     changes: dict[Place, object] = {("t", "k"): value, ("t", "l"): (value,)}
     changed = document(folder, edited(document(folder, "[t]\nk = 1\nl = 2\n"), changes))
     assert changed.data == {"t": {"k": value, "l": [value]}}
+
+
+@pytest.mark.e2e
+def test_m2_a_newcomers_way_from_a_table_to_an_accepted_verdict(
+    demo: Campaign, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """M2, M3, M13: the documented commands in their order, without editing a file by hand."""
+    shutil.copy(ROOT / "tariffs.csv", demo.tariffs)
+    mine = tmp_path / "mine.csv"
+    shutil.move(demo.protocol_dir / "corpus" / "final.csv", mine)
+    bands = [item for band in ("short:1-32:200", "medium:33-128:120", "long:129+:80") for item in ("--band", band)]
+    terms = ["--licence", "Apache-2.0", "--permission", "made by this project"]
+    commands = (
+        ["corpus", "--from", str(mine), *bands, *terms], ["protocol", "use-corpus", "mine"], ["baseline"], ["freeze"],
+        ["plan"], ["validate", "--predictions", str(demo.baseline_dir / "mine.parquet")],
+    )  # fmt: skip
+    shown = ""
+    for command in commands:
+        status = run(["--campaign", str(tmp_path), *command])
+        captured = capsys.readouterr()
+        assert status == 0, (command, captured.err)
+        shown += captured.out
+    assert "corpus mine: 400 documents" in shown and "mine.parquet: accepted" in shown
+    # What the freeze proves, in its own words (issue 3, line 2).
+    assert "The signature shows who froze this; the nonce, that an attempt which carries it came after" in shown
+    assert "Neither proves when: only an outside time stamp" in shown
+    assert read_plan(demo.plan).deliverables == ("mine",)
