@@ -3,6 +3,7 @@
 `python light_worker.py JOB`. What it does is in the variant's `extra` settings: `sleep` seconds per
 document, and after `at` documents one of `kill`, `segfault`, `exit`, `hang`, `raise`, `memory`, `nan`,
 `eat` (all memory there is), `fork` (leave a child behind), `skip` (lose a document).
+`emulated-bf16` asks a faked card for bf16 while loading.
 """
 
 from __future__ import annotations
@@ -13,17 +14,23 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from runner.measure.clocks import Device, HostDevice, Parts
 from runner.measure.engines.base import Loaded
+from runner.measure.engines.loading import refuse_precision
 from runner.measure.job import Job
 from runner.measure.memory import CudaCounters
 from runner.measure.nvml import CardConditions
 from runner.measure.passes import Ledger, Work
 from runner.measure.worker import main
+
+sys.path.insert(0, str(Path(__file__).parents[2]))  # run as a script: the tests are not importable otherwise
+
+from tests.measure.fake_cuda import FakeCuda
 
 
 class OutOfMemoryError(RuntimeError):
@@ -104,6 +111,8 @@ class LightKit:
         return HostDevice("cpu"), None
 
     def load(self, job: Job) -> LightEngine:
+        if job.settings["extra"].get("do") == "emulated-bf16":
+            refuse_precision("bf16", FakeCuda(capability=(7, 5), native_bf16=False))
         return LightEngine(job)
 
     def conditions(self, job: Job) -> CardConditions | None:
