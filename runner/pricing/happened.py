@@ -80,9 +80,11 @@ def measured_tasks(plan: Plan, attempts: Sequence[Attempt], configuration: str |
 _OF_KIND: Mapping[str, tuple[str, ...]] = {
     "installation": ("installation",),
     "warm_up": ("process_start", "imports", "download", "load", "compile", "warm_up"),
-    "evaluation": ("evaluation", "writing"),
 }
-"""What the records show of a task that names no phases itself, where it is the only one of its kind."""
+"""What the records show of a task that names no phases itself, where it is the only one of its kind.
+
+Not of an evaluation: judging happens after the attempts, and no attempt records it.
+"""
 
 
 def recorded_seconds(plan: Plan, totals: Mapping[str, Decimal], configuration: str | None = None) -> dict[str, Decimal]:

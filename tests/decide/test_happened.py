@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
+from runner.decide.calendar import what_happened
 from runner.decide.model import TaskHappened
 from runner.evidence.attempt import Phase, PhaseName
 from runner.protocol.schema import Plan, Task
@@ -77,6 +79,23 @@ def test_m17_measured_phases_replace_a_planned_duration_only_where_the_plan_name
     replaced.phases = ("download",)
     window = replaced.row("A.b1").window
     assert window is not None and window.window_seconds == str(72 * HOUR), "nothing recorded: the plan stands"
+
+
+def test_judging_is_not_what_an_attempt_calls_evaluation() -> None:
+    """The evaluation of the plan happens after the attempts: their own phases say nothing about it."""
+    world = Rented()
+    world.measure(100)
+    plan = world.plan
+    judging = Task(id="judge", title="Verdicts", kind="evaluation", after=("measure-final",), duration="1:00:00")
+    judged = plan.model_copy(update={"task": (*plan.task[:-1], judging, plan.task[-1])})
+    found = what_happened(judged, "b1", world.attempts, {"evaluation": Decimal(5), "writing": Decimal(1)})
+    (task,) = [task for task in found if task.task_id == "judge"]
+    assert task.actual_seconds is None and task.actual_reason is not None
+    named = judging.model_copy(update={"phases": ("evaluation",)})
+    asked = plan.model_copy(update={"task": (*plan.task[:-1], named, plan.task[-1])})
+    found = what_happened(asked, "b1", world.attempts, {"evaluation": Decimal(5)})
+    (task,) = [task for task in found if task.task_id == "judge"]
+    assert task.actual_seconds == "5", "unless the plan says so"
 
 
 def test_two_tasks_of_a_kind_do_not_both_claim_the_same_phases() -> None:
