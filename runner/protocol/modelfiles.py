@@ -39,7 +39,7 @@ def resolve_model(model: Model, protocol_dir: Path, *, revision: str | None = No
     if not (folder / "config.json").is_file():
         raise InputRefused("the model folder has no config.json", file=folder)
     _refuse_custom_code(folder, model)
-    return ModelFolder(folder, _hashed(folder, model), commit)
+    return ModelFolder(folder, _hashed(folder, model, commit), commit)
 
 
 def check_model(campaign: Campaign, lock: Lock) -> Path:
@@ -153,7 +153,7 @@ def _is_hidden(path: Path) -> bool:
     return any(part.startswith((".", "__pycache__")) for part in path.parts)
 
 
-def _hashed(folder: Path, model: Model) -> tuple[LockedFile, ...]:
+def _hashed(folder: Path, model: Model, commit: str | None) -> tuple[LockedFile, ...]:
     """All files that a loader may use, by name; pickles only where allowed."""
     files = sorted(
         (file.relative_to(folder).as_posix(), file)
@@ -163,7 +163,11 @@ def _hashed(folder: Path, model: Model) -> tuple[LockedFile, ...]:
     safe = [name for name, _ in files if name.endswith(".safetensors")]
     pickles = [name for name, file in files if file.suffix.lower() in _PICKLES]
     if not safe and not pickles:
-        raise InputRefused("the model folder has no weights", file=folder, next_step="put model.safetensors there")
+        raise InputRefused(
+            "the model folder has no weights", file=folder,
+            next_step="put model.safetensors there" if commit is None else
+            "choose a revision with safetensors; pickled weights are only fetched with allow_pickle = true",
+        )
     if not safe and not model.allow_pickle:
         raise InputRefused(
             "the weights are pickled: loading them could run any code",

@@ -166,6 +166,7 @@ def test_mo_12_code_and_pickles_of_the_hub_are_refused_unless_allowed(hub: str, 
     files["pytorch_model.bin"] = weights
     done = runner(campaign, hub, "freeze")
     assert done.returncode == 2 and "the model folder has no weights" in done.stderr
+    assert "only fetched with allow_pickle = true" in done.stderr
     assert not any(path.endswith("pytorch_model.bin") for path in Hub.asked)
     files["model.safetensors"] = weights
     config = json.loads(files["config.json"])
