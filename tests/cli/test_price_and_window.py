@@ -73,6 +73,13 @@ def test_a_task_table_is_priced(capsys: pytest.CaptureFixture[str]) -> None:
         assert status == 0 and out.startswith(first)
 
 
+@pytest.mark.parametrize("option", ["--lots", "--cards", "--accepted-results", "--extra-periods"])
+def test_a_number_beyond_every_rental_names_the_limit(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """DESIGN 4: what, the value, and what would be right; 10**30 lots are no price."""
+    status, out, err = call(capsys, "price", "--gpu", "b200", "--days", "7", option, str(10**30))
+    assert (status, out) == (2, "") and f"{option} must be a whole number from" in err and "to 999,999,999" in err
+
+
 def test_further_periods_are_named(capsys: pytest.CaptureFixture[str]) -> None:
     """M35: priced only because asked for, and said in the answer."""
     status, out, _ = call(capsys, "price", "--gpu", "b200", "--window-hours", "300", "--extra-periods", "1")
@@ -101,6 +108,16 @@ def test_window_of_the_example(capsys: pytest.CaptureFixture[str]) -> None:
     found = json.loads(out)
     assert status == 0 and found["window_hours"] == 96 and found["covering_days"] == [7, 30]
     assert found["packages"][0] == {"days": 3, "hours": 72, "covers": False, "slack_seconds": "-86400"}
+
+
+def test_m34_the_question_of_the_issue_in_its_own_words(capsys: pytest.CaptureFixture[str]) -> None:
+    """M34, issue 4, 2: Monday 09:00 to Friday 09:00, no clock change, without a plan: 96 hours, 7 and 30 days cover."""
+    status, out, _ = call(capsys, "window", "--start", "2026-10-05T09:00", "--end", "2026-10-09T09:00", "--zone",
+                          "Europe/Berlin", "--json")
+    found = json.loads(out)
+    assert status == 0 and found["window_hours"] == 96 and isinstance(found["window_hours"], int)
+    assert {line["days"]: line["covers"] for line in found["packages"]} == {3: False, 7: True, 30: True}
+    assert found["covering_days"] == [7, 30]
 
 
 def test_window_of_the_plan_and_its_calendar(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
