@@ -93,7 +93,7 @@ class _Turns:
         self._began = 0.0
         self.beyond: list[float] = []
 
-    def begin(self, planned: Sequence[Planned], slots: int) -> None:
+    def begin(self, planned: Sequence[Planned], slots: int, earlier: Sequence[Attempt]) -> None:
         self._began = time.monotonic()
 
     def not_here(self, problem: str, rows: int) -> None:

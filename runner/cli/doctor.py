@@ -34,6 +34,7 @@ def rehearse(session: Session, gpu: str, rental_end: str | None) -> Output:
     found = run(Campaign(session.root), gpu, rental_end, say=lambda text: write_line(text, error=True))
     lines = [f"{'ok' if check.passed else 'NO':>3}  {check.name}: {check.found}" for check in found.checks]
     lines.append("nothing of this was recorded as an attempt")
-    lines.append(f"next: runner measure --gpu {gpu}" if found.passed else "next: correct what says NO, then rehearse again")
+    again = "correct what says NO, then rehearse again"
+    lines.append(f"next: {f'runner measure --gpu {gpu}' if found.passed else again}")
     data = [{"name": check.name, "passed": check.passed, "found": check.found} for check in found.checks]
     return Output(lines, {"checks": data, "passed": found.passed}, 0 if found.passed else 3)

@@ -104,7 +104,7 @@ def _lines(outcome: Outcome) -> list[str]:
         rows = f"{len(outcome.written)} row{'s' * (len(outcome.written) > 1)}"
         lines.append(f"no measurement: {rows} recorded as unavailable, {_passes(outcome)}")
         return [*lines, f"next: the same command on the machine with {device}; runner doctor says what is here"]
-    lines.append(f"{len(outcome.written)} attempts recorded, {_passes(outcome)}")
+    lines.append(f"{len(outcome.written)} attempt{'s' * (len(outcome.written) != 1)} recorded, {_passes(outcome)}")
     lines += [f"  {line}" for line in _not_completed(outcome.written)]
     if outcome.stopped_by:
         left = outcome.left

@@ -61,7 +61,7 @@ class Lines:
         self._total = 0
         self._done = 0
 
-    def begin(self, planned: Sequence[Planned], slots: int) -> None:
+    def begin(self, planned: Sequence[Planned], slots: int, earlier: Sequence[Attempt]) -> None:
         self._total = len(planned)
         if 0 < len(planned) < slots:
             _say(f"{slots - len(planned)} of {slots} passes were run before, {len(planned)} are left")
@@ -93,8 +93,11 @@ class Bar(Lines):
         self._seconds: dict[str, list[float]] = {}
         self._left: list[str] = []
 
-    def begin(self, planned: Sequence[Planned], slots: int) -> None:
-        super().begin(planned, slots)
+    def begin(self, planned: Sequence[Planned], slots: int, earlier: Sequence[Attempt]) -> None:
+        super().begin(planned, slots, earlier)
+        for row in earlier:
+            whole = sum(phase.seconds or 0.0 for phase in row.phases if not phase.inside_pass)
+            self._seconds.setdefault(row.variant_id, []).append(whole)
         self._left = [item.variant.id for item in planned]
 
     def started(self, planned: Planned) -> None:

@@ -46,8 +46,8 @@ _CLOCK_TOLERANCE_SECONDS = 2.0
 class Progress(Interface):
     """What the command line shows meanwhile."""
 
-    def begin(self, planned: Sequence[Planned], slots: int) -> None:
-        """`planned` are left of all `slots` asked for."""
+    def begin(self, planned: Sequence[Planned], slots: int, earlier: Sequence[Attempt]) -> None:
+        """`planned` are left of all `slots` asked for; `earlier` attempts tell how long one takes."""
 
     def not_here(self, problem: str, rows: int) -> None:
         """The declared device is missing; `rows` will say so."""
@@ -189,7 +189,8 @@ class Measurement:
         if self._request.nodes is not None:
             devices = -(-devices // self._request.nodes.nnodes)  # on every node
         presence = look_for(gpu, devices, self._campaign.tariffs)
-        self._progress.begin(left, len(planned))
+        earlier = [row for row in measured if row.gpu_declared == gpu and row.status is Status.COMPLETED]
+        self._progress.begin(left, len(planned), earlier)
         if presence.torch_device is None and left:
             # One row per variant says it all; the slots stay open for the right machine.
             first = min(item.slot.pass_index for item in left)

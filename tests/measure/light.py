@@ -24,7 +24,7 @@ class Quiet:
     def __init__(self) -> None:
         self.seen: list[Any] = []
 
-    def begin(self, planned: Any, slots: int) -> None:
+    def begin(self, planned: Any, slots: int, earlier: Any) -> None:
         self.planned = list(planned)
 
     def not_here(self, problem: str, rows: int) -> None:

@@ -12,7 +12,7 @@ import pytest
 from runner.cli.main import run as runner
 from runner.cli.measure import _lines
 from runner.cli.progress import Bar, Lines, describe
-from runner.evidence.attempt import Attempt, ErrorInfo, Settings, Slot, Status
+from runner.evidence.attempt import Attempt, ErrorInfo, Phase, PhaseName, Settings, Slot, Status
 from runner.evidence.store import read_attempts
 from runner.measure.batches import plan_batches
 from runner.measure.environment import allowed_variables, worker_environment
@@ -112,7 +112,7 @@ def test_measuring_before_the_freeze_is_refused(tmp_path: Path, capsys: pytest.C
 def test_progress_says_what_runs_and_how_long_it_may_take(capsys: pytest.CaptureFixture[str]) -> None:
     planned = list(schedule(VARIANTS, ["c"], [0], 1))
     for progress in (Lines(), Bar()):
-        progress.begin(planned, 4)
+        progress.begin(planned, 4, [])
         progress.started(planned[0])
         row = attempt_for(planned[0], Status.COMPLETED).model_copy(
             update={"pass_seconds": 1.25, "completed_documents": 100}
@@ -170,9 +170,23 @@ def test_the_bar_never_wraps(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
     monkeypatch.setenv("COLUMNS", "40")
     bar = Bar()
     planned = list(schedule(VARIANTS, ["c"], [0], 1))
-    bar.begin(planned, 3)
+    bar.begin(planned, 3, [])
     bar.started(planned[0])
     assert max(len(line) for line in capsys.readouterr().err.split("\r\x1b[K")) == 39
+
+
+def test_a_resumed_run_knows_how_long_an_attempt_takes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From the phases of the attempts before; parts inside the pass are not added twice."""
+    monkeypatch.setenv("COLUMNS", "120")
+    planned = list(schedule(VARIANTS, ["c"], [0], 1))
+    phases = (Phase(name=PhaseName.LOAD, seconds=20.0), Phase(name=PhaseName.PASS, seconds=40.0),
+              Phase(name=PhaseName.INFERENCE, seconds=39.0, inside_pass=True))
+    bar = Bar()
+    bar.begin(planned, 6, [attempt_for(planned[0], Status.COMPLETED).model_copy(update={"phases": phases})])
+    bar.started(planned[0])
+    assert "0/3 b1 pass 1 about 3:00 left" in capsys.readouterr().err
 
 
 def test_control_characters_of_an_error_never_reach_the_terminal() -> None:
