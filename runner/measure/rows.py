@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,10 @@ class WorkFiles:
         others = self.result.parent.glob(f"{self.result.name}.[0-9]*")
         own = (self.hidden_journal, self.results, self.result, *map(self.result.with_suffix, suffixes))
         for path in (*ranks, *others, *own):
-            path.unlink(missing_ok=True)
+            if path.suffix != ".compiled":
+                path.unlink(missing_ok=True)
+        for folder in self.result.parent.glob(f"{self.result.name}*.compiled"):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def final_row(attempt: Attempt, end: ChildEnd, files: WorkFiles, ids: tuple[str, ...], table: LabelTable) -> Attempt:

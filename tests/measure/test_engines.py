@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import time
 from dataclasses import replace
@@ -15,9 +16,11 @@ torch = pytest.importorskip("torch")
 
 from runner.corpus.read import iter_table  # noqa: E402
 from runner.evidence.attempt import Settings  # noqa: E402
+from runner.evidence.campaign import Campaign  # noqa: E402
 from runner.measure.engines.loading import refuse_precision  # noqa: E402
 from runner.measure.job import CorpusSource, Job, ModelSource, Unsupported  # noqa: E402
 from runner.measure.journal import Journal  # noqa: E402
+from runner.measure.rows import WorkFiles  # noqa: E402
 from runner.measure.worker import Worker  # noqa: E402
 from tests.measure.fake_cuda import FakeCuda  # noqa: E402
 
@@ -187,6 +190,22 @@ class TestCompilation:
         assert result["recompilations"] == 0
         assert result["phases"]["compile"] > 0
         assert differences(job, result) == ()
+
+    def test_a_killed_compilation_cannot_taint_the_next_attempt(
+        self, corpus: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The cache of compiled code is the attempt's own, and goes with its other files."""
+        monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "/nowhere")
+        monkeypatch.setenv("TRITON_CACHE_DIR", "/nowhere")
+        job = job_for(corpus, batch_size=4, compile="default")
+        assert work(job)["status"] == "completed"
+        assert os.environ["TORCHINDUCTOR_CACHE_DIR"].startswith(f"{job.result}.compiled/")
+        files = WorkFiles(Campaign(corpus.parent), "a")
+        folder = Path(f"{files.result}.compiled") / "torchinductor"
+        folder.mkdir(parents=True)
+        (folder / "half.so").write_bytes(b"")
+        files.remove_temporary()
+        assert not folder.parent.exists()
 
     def test_mo15_a_model_that_was_not_compiled_is_not_said_to_be(
         self, corpus: Path, monkeypatch: pytest.MonkeyPatch

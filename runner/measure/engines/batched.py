@@ -168,7 +168,10 @@ class BatchedEngine:
             self._forward.logits(inputs)
         except Exception as error:
             if type(error).__module__.startswith(("torch._inductor", "torch._dynamo")):
-                raise Unsupported(f"torch.compile is not possible here: {type(error).__name__}") from error
+                lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+                cause = next((line for line in lines if "rror" in line), lines[0] if lines else "no message")
+                what = f"{type(error).__name__}: {cause[:300]}"
+                raise Unsupported(f"torch.compile is not possible here: {what}") from error
             raise
 
     def recompilations(self) -> tuple[int | None, str | None]:

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any
 
 from runner.measure.engines.transformers import PaddedForward
-from runner.measure.job import Unsupported
+from runner.measure.job import Job, Unsupported
 
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+
+
+def _own_cache(job: Job) -> None:
+    """Compiled code of this attempt alone: one that was killed while it compiled leaves broken files behind."""
+    for name in ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"):
+        os.environ[name] = str(Path(f"{job.result}.compiled") / name.partition("_")[0].lower())
 
 
 class CompiledForward(PaddedForward):
     """Counts the graphs that dynamo compiles; the shape that caused one is kept in words."""
 
-    def __init__(self, model: Any, tokenising: Any, job: Any, torch: Any) -> None:
+    def __init__(self, model: Any, tokenising: Any, job: Job, torch: Any) -> None:
         super().__init__(model, tokenising, job, torch)
         mode = job.settings["compile"]
         if mode not in MODES:
             raise Unsupported(f"compile {mode!r} is not known: use none, {', '.join(MODES)}")
+        _own_cache(job)
         # Lengths differ from batch to batch: one graph for all lengths unless the variant says otherwise.
         self._dynamic = bool(job.settings["extra"].get("dynamic_shapes", True))
         self._model = torch.compile(model, mode=None if mode == "default" else mode, dynamic=self._dynamic)
