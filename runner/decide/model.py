@@ -51,6 +51,12 @@ class Summary(Record):
     computed_tokens: Count | None
     truncated_documents: Count | None
     cut_tokens: Count | None
+    utilisation_real: DecimalText | None = Field(
+        default=None, description="median share of the device's own matrix rate that the operations of the texts used"
+    )
+    utilisation_executed: DecimalText | None = Field(
+        default=None, description="the same for the operations really executed: padding included, skipped work not"
+    )
     peak_memory: tuple[tuple[str, str, str, int], ...] = Field(
         default=(), description="largest per (device, counter, scope, bytes) of accepted passes"
     )

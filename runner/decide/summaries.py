@@ -9,7 +9,7 @@ from typing import TypeVar
 from runner.decide.fates import Fate, Judged
 from runner.decide.model import Summary
 from runner.decide.sentences import say
-from runner.evidence.attempt import MemoryPeak
+from runner.evidence.attempt import Attempt, MemoryPeak
 from runner.units import exact_seconds, round_half_up
 
 _EXACT_DIGITS = 80
@@ -60,6 +60,8 @@ def summarise(configuration_id: str, corpus_id: str, seed: int, judged: Sequence
         computed_tokens=_agreed(None if count is None else count.computed_tokens for count in tokens),
         truncated_documents=_agreed(None if count is None else count.truncated_documents for count in tokens),
         cut_tokens=_agreed(None if count is None else count.cut_tokens for count in tokens),
+        utilisation_real=_utilisation(accepted, "utilisation_real"),
+        utilisation_executed=_utilisation(accepted, "utilisation_executed"),
         peak_memory=_largest_peaks(peak for attempt in accepted for peak in attempt.memory),
     )
 
@@ -74,6 +76,13 @@ def _rate(documents: int, seconds: Decimal | None) -> str | None:
         return None
     with localcontext(prec=_EXACT_DIGITS):
         return decimal_text(round_half_up(Decimal(documents) / seconds, _SHOWN_PLACES))
+
+
+def _utilisation(accepted: Sequence[Attempt], name: str) -> str | None:
+    """Median over the accepted passes; null where one of them has no such value."""
+    values = [attempt.telemetry.get(name) for attempt in accepted]
+    known = [Decimal(repr(value)) for value in values if isinstance(value, float)]
+    return decimal_text(median(known)) if known and len(known) == len(values) else None
 
 
 def _agreed(values: Iterable[Value]) -> Value | None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from runner.decide.model import Summary
 from runner.decide.summaries import median
+from runner.decide.tables import attempt_rows
 from runner.evidence.attempt import Status
 from runner.units import exact_seconds
 from tests.decide.worlds import World
@@ -89,3 +90,21 @@ def test_documents_per_second_tokens_and_largest_peak_stand_beside_the_time() ->
 @pytest.mark.parametrize("field", Summary.model_fields)
 def test_m30_no_percentile_is_kept(field: str) -> None:
     assert "p95" not in field and "percentile" not in field and "quantile" not in field
+
+
+def test_utilisation_is_the_median_of_accepted_passes_or_unknown() -> None:
+    """Issue 6 point 5: far from what the device can do, said in numbers; one pass without it leaves it unknown."""
+    world = World()
+    for seconds, shares in (("10.0", (0.1, 0.3)), ("11.0", (0.3, 0.5)), ("12.0", (0.2, 0.4))):
+        world.add("A", "b1", seconds)
+        real, executed = shares
+        world.attempts[-1] = world.attempts[-1].model_copy(
+            update={"telemetry": {"utilisation_real": real, "utilisation_executed": executed}}
+        )
+        world.add("B", "b1", seconds)
+    summary = _summary(world, "A.b1")
+    assert (summary.utilisation_real, summary.utilisation_executed) == ("0.2", "0.4")
+    row, other, *_ = attempt_rows(world.attempts, {verdict.attempt_id: verdict for verdict in world.verdicts}, {})
+    assert (row["utilisation_real"], row["utilisation_executed"]) == (Decimal("0.1"), Decimal("0.3"))
+    assert _summary(world, "B.b1").utilisation_real is None
+    assert (other["utilisation_real"], other["utilisation_reason"]) == (None, "not measured")
