@@ -39,9 +39,11 @@ class Record(BaseModel):
     @classmethod
     def from_json(cls, value: Any, *, file: str | Path | None = None) -> Self:
         try:
-            return cls.model_validate_json(json.dumps(value, ensure_ascii=False), strict=True)
+            record = cls.model_validate_json(json.dumps(value, ensure_ascii=False), strict=True)
         except ValidationError as error:
             raise refusal(error, what=f"not a valid {cls.__name__}", file=file) from None
+        _share_field_names(record)
+        return record
 
     @classmethod
     def loads(cls, data: bytes, *, file: str | Path | None = None) -> Self:
@@ -50,6 +52,25 @@ class Record(BaseModel):
     @classmethod
     def load(cls, path: Path) -> Self:
         return cls.from_json(load_json_file(path), file=path)
+
+
+_FIELD_NAMES: dict[frozenset[str], set[str]] = {}
+
+
+def _share_field_names(record: Record) -> None:
+    """Pydantic gives every record a set of its own of the fields that were given: half of all memory.
+
+    Equal sets become one. Nothing changes them: a record is frozen, and `model_copy` copies the set.
+    """
+    left: list[Any] = [record]
+    while left:
+        item = left.pop()
+        if isinstance(item, Record):
+            names = item.__pydantic_fields_set__
+            object.__setattr__(item, "__pydantic_fields_set__", _FIELD_NAMES.setdefault(frozenset(names), names))
+            left.extend(item.__dict__.values())
+        elif isinstance(item, tuple):
+            left.extend(item)
 
 
 def refusal(error: ValidationError, *, what: str, file: str | Path | None = None) -> InputRefused:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,28 +45,35 @@ def evidence_files(campaign: Campaign, lock: Lock) -> tuple[tuple[Attached, ...]
     stay under 5 MB.
     """
     paths, left_out = evidence_paths(campaign, lock)
-    return _bundled([Attached(name, paths[name].read_bytes()) for name in sorted(paths)]), left_out
+    return _bundled({name: paths[name] for name in sorted(paths)}), left_out
 
 
 def evidence_paths(campaign: Campaign, lock: Lock) -> tuple[dict[str, Path], tuple[str, ...]]:
     """Path in the campaign -> file, of everything that is attached; and the paths left out, sorted."""
+    found: dict[str, Path] = {}
     paths = [campaign.protocol, campaign.plan, campaign.lock, campaign.lock_signature, campaign.tariffs,
              campaign.repricing]  # fmt: skip
     for folder in (campaign.attempts, campaign.manifests, campaign.verdicts, campaign.paired,
                    campaign.records / "exclusions", campaign.records / "chain", campaign.protocol_dir / "locks",
                    campaign.baseline_dir):  # fmt: skip
-        paths += folder.glob("*.json")
+        found |= _folder(campaign, folder)
     paths += [campaign.protocol_dir.parent / file.path for file in lock.judgement.evaluation_files
               if file.path.startswith("protocol/")]  # fmt: skip
-    found = {campaign.relative(path): path for path in paths if path.is_file()}
-    for name in _FOR_PEOPLE:
-        path = campaign.note / Path(name).name
-        if path.is_file():
-            found[name] = path
+    paths += [campaign.note / Path(name).name for name in _FOR_PEOPLE]
+    found |= {campaign.relative(path): path for path in paths if path.is_file()}
     heavy = dict(_heavy(campaign, lock))
     if sum(path.stat().st_size for path in (*heavy.values(), *found.values())) < LARGE_BYTES:
         return found | heavy, ()
     return found, tuple(sorted(heavy))
+
+
+def _folder(campaign: Campaign, folder: Path) -> dict[str, Path]:
+    """The folder's JSON files by their names in the campaign; a link is followed, and must stay inside."""
+    if not folder.is_dir():
+        return {}
+    start = campaign.relative(folder)
+    files = (path for path in folder.glob("*.json") if path.is_file())
+    return {campaign.relative(path) if path.is_symlink() else f"{start}/{path.name}": path for path in files}
 
 
 def _heavy(campaign: Campaign, lock: Lock) -> Iterable[tuple[str, Path]]:
@@ -82,18 +89,19 @@ def _heavy(campaign: Campaign, lock: Lock) -> Iterable[tuple[str, Path]]:
         yield campaign.relative(path), path
 
 
-def _bundled(files: list[Attached]) -> tuple[Attached, ...]:
+def _bundled(files: Mapping[str, Path]) -> tuple[Attached, ...]:
     """Many records become one zip with fixed times; what people open first stays on its own."""
     if len(files) <= MOST_SINGLE:
-        return tuple(files)
-    singles = [file for file in files if not file.path.startswith(("records/", "verdicts/"))]
-    out = io.BytesIO()
+        return tuple(Attached(name, path.read_bytes()) for name, path in files.items())
+    singles, out = [], io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as bundle:
-        for file in files:
-            if file.path.startswith(("records/", "verdicts/")):
-                entry = zipfile.ZipInfo(file.path, _ZIP_TIME)
+        for name, path in files.items():
+            if name.startswith(("records/", "verdicts/")):
+                entry = zipfile.ZipInfo(name, _ZIP_TIME)
                 entry.compress_type, entry.external_attr, entry.create_system = zipfile.ZIP_DEFLATED, 0o644 << 16, 3
-                bundle.writestr(entry, file.data)
+                bundle.writestr(entry, path.read_bytes())
+            else:
+                singles.append(Attached(name, path.read_bytes()))
     return tuple(sorted([*singles, Attached(BUNDLE, out.getvalue())], key=lambda file: file.path))
 
 

@@ -14,7 +14,7 @@ from runner.evidence.files import write_atomic
 from runner.evidence.signing import SigningKey, known_key
 from runner.note.attachments import Attached, evidence_files
 from runner.note.context import build_context
-from runner.note.evidence import Evidence, read_evidence
+from runner.note.evidence import read_evidence
 from runner.note.figures import Figure, make_figures
 from runner.note.fonts import covered_characters, font_faces, linked_font_faces, show_uncovered
 from runner.note.format import Formatter
@@ -24,6 +24,7 @@ from runner.note.markdown import render_markdown
 from runner.note.pdf import render_pdf
 from runner.note.svg import as_image, compact
 from runner.note.words import Speaker, reasons_in
+from runner.protocol.schema import Lock
 from runner.units import parse_utc
 
 TEMPLATE = "decision-note.qmd"
@@ -43,7 +44,8 @@ class NoteFiles:
 @dataclass(frozen=True)
 class _Draft:
     markdown: str
-    evidence: Evidence
+    lock: Lock
+    dated_utc: str
     catalogue: Catalogue
     figures: tuple[Figure, ...]
     warnings: tuple[str, ...]
@@ -126,19 +128,20 @@ def _draft(
     text, uncovered = show_uncovered(text, covered_characters(templates))
     warnings = [f"not in the note's fonts, shown by number: {', '.join(uncovered)}"] if uncovered else []
     warnings += [f"not translated into {language}: {message}" for message in sorted(catalogue.missing)]
-    return _Draft(text, evidence, catalogue, figures, tuple(warnings))
+    return _Draft(text, evidence.lock, evidence.dated_utc, catalogue, figures, tuple(warnings))
 
 
 def _pdf(
     campaign: Campaign, templates: Path, draft: _Draft, page: str, figures: Mapping[str, ET.Element]
 ) -> tuple[bytes, tuple[str, ...]]:
-    attachments, left_out = evidence_files(campaign, draft.evidence.lock)
+    attachments, left_out = evidence_files(campaign, draft.lock)
     faces, files = linked_font_faces(templates)
     files |= {f"note:{name}": as_image(drawing) for name, drawing in figures.items()}
     style = faces + print_style(templates)
     data = render_pdf(
-        page, style, files, attachments, dated=parse_utc(draft.evidence.dated_utc),
+        page, style, files, attachments, dated=parse_utc(draft.dated_utc),
         identifier=_identifier(draft, attachments), tighter=_set_tighter(page),
+        field_name=draft.catalogue.gettext("Signature of this decision note"),
     )  # fmt: skip
     return data, left_out
 

@@ -19,6 +19,7 @@ from runner.errors import InputRefused
 from runner.note.attachments import Attached
 from runner.note.layout import layout_library
 from runner.note.quarto.document import CONTENTS_ANCHOR
+from runner.note.tags import finish_tags, name_pdf_ua
 
 _MIME = {".ttf": "font/ttf", ".svg": "image/svg+xml"}
 
@@ -39,11 +40,12 @@ def render_pdf(
     dated: datetime,
     identifier: bytes,
     tighter: Sequence[str] = (),
+    field_name: str = "Signature",
 ) -> bytes:
     """PDF bytes. `files` maps `note:` addresses to their content; `dated` stamps document and attachments.
 
     `tighter` are the same page set tighter and tighter: taken in turn while what stands before the
-    contents needs more than the first page.
+    contents needs more than the first page. `field_name` is what people read of the signature field.
     """
     weasyprint = layout_library()
     refused: list[str] = []
@@ -64,6 +66,11 @@ def render_pdf(
         weasyprint.DEFAULT_OPTIONS, pdf_variant="pdf/a-3a", pdf_identifier=identifier, pdf_tags=True,
         attachments=attached, custom_metadata=False, uncompressed_pdf=True,
     )  # fmt: skip
+
+    def finish(_: Any, pdf: Any) -> None:
+        finish_tags(pdf, html, field_name)
+        name_pdf_ua(pdf)
+
     with _WarningsKept() as log, warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)  # WeasyPrint leaves its colour profile open
         for version in (html, *tighter):
@@ -74,14 +81,14 @@ def render_pdf(
             document = page.render(font_config=fonts, **(options | {"stylesheets": [style]}))
             if _first_page_holds(document.pages):
                 break
-        data = document.write_pdf(**options)
+        data = document.write_pdf(finisher=finish, **options)
     problems = [*refused, *log.problems]
     if problems:
         raise PageRefused(
             "the PDF could not be made as it should be", details=tuple(problems[:10]),
             next_step="correct templates/style.css (docs/templates.md)",
         )  # fmt: skip
-    return _identify(data)
+    return _packed(data)
 
 
 def _first_page_holds(pages: Sequence[Any]) -> bool:
@@ -134,17 +141,11 @@ class _WarningsKept:
         self._logger.setLevel(level)
 
 
-def _identify(data: bytes) -> bytes:
-    """Say both names in the XMP: PDF/A-3a is there, PDF/UA-1 is added. Deterministic."""
+def _packed(data: bytes) -> bytes:
+    """The same objects, compressed by the library that comes with pikepdf: the same bytes on every machine."""
     import pikepdf
 
     with pikepdf.open(io.BytesIO(data)) as document:
-        with document.open_metadata(set_pikepdf_as_editor=False, update_docinfo=False) as metadata:
-            metadata["pdfuaid:part"] = "1"
-        files = {spec.objgen: spec for spec in document.Root.get("/AF", ())}
-        if files:
-            document.Root.AF = pikepdf.Array(files.values())  # WeasyPrint names each one twice
-        document.Root.ViewerPreferences = pikepdf.Dictionary(DisplayDocTitle=True)
         out = io.BytesIO()
         document.save(out, static_id=False, deterministic_id=True, fix_metadata_version=False,
                       object_stream_mode=pikepdf.ObjectStreamMode.disable)  # fmt: skip

@@ -75,12 +75,18 @@ def _sign(unsigned: bytes, signer: Any, reason: str) -> bytes:
     output = io.BytesIO()
     try:
         writer = IncrementalPdfFileWriter(io.BytesIO(unsigned))
+        # pyHanko would write the metadata anew, in another form and with itself as the producer: they stay as they are.
+        writer._update_meta = _metadata_stay  # type: ignore[method-assign]
         signers.sign_pdf(writer, metadata, signer=signer, output=output, bytes_reserved=_RESERVED_BYTES)
     except (PdfError, ValueError) as error:
         raise InputRefused(f"the PDF cannot be signed: {error}") from None
     signed = output.getvalue()
     assert signed.startswith(unsigned), "an incremental update only appends"
     return signed
+
+
+def _metadata_stay() -> None:
+    """The signature says itself when and by whom it was made."""
 
 
 def check_pdf(data: bytes) -> PdfCheck:

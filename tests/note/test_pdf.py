@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import subprocess
 from dataclasses import replace
@@ -111,12 +112,18 @@ def test_every_attachment_is_dated_by_the_evidence_and_has_a_relationship(pdf: A
 
 
 def test_many_records_become_one_zip_with_fixed_times(tmp_path: Path) -> None:
-    files = [Attached(f"records/attempts/a{n}.json", b"{%d}" % n) for n in range(300)] + [Attached("tariffs.csv", b"t")]
+    names = [f"records/attempts/a{n}.json" for n in range(300)] + ["tariffs.csv"]
+    files = {name: tmp_path / name for name in names}
+    for name, path in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name, encoding="utf-8")
     bundled = _bundled(files)
     assert [file.path for file in bundled] == [BUNDLE, "tariffs.csv"]
+    for path in files.values():
+        os.utime(path, (1, 1))
     assert bundled == _bundled(files)
     (tmp_path / "x.pdf").write_bytes(render_pdf(PAGE, "", {}, bundled, dated=WHEN, identifier=b"x"))
-    assert attached_files(tmp_path / "x.pdf") == {file.path: file.data for file in files}
+    assert attached_files(tmp_path / "x.pdf") == {name: name.encode() for name in names}
 
 
 @pytest.mark.parametrize(("lines", "size"), [(20, "20px"), (60, "10px"), (120, "5px"), (400, "5px")])

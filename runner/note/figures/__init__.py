@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from runner.note.evidence import Evidence
+from runner.note.figures import artists as artists
 from runner.note.figures.calendar import calendar
 from runner.note.figures.canvas import Drawing, Figure, finish
 from runner.note.figures.cost_time import cost_time

@@ -57,6 +57,7 @@ def finish(drawing: Drawing, folder: Path | None) -> Figure:
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
         _save(drawing, path)
+    drawing.canvas.clear()  # its parts hold each other, and through their labels the whole evidence
     return Figure(drawing.id, path, drawing.title, drawing.description, drawing.caption)
 
 

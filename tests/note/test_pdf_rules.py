@@ -1,0 +1,204 @@
+"""PDF/A-3a and PDF/UA-1 by the rules of `pdf_rules`, before and after the signature (M44, issue 5 point 3)."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pikepdf
+import pytest
+from pikepdf import Array, Dictionary, Name
+
+from runner.evidence.campaign import Campaign
+from runner.note.build import NoteFiles, build_note
+from runner.seal.pdf import check_pdf, sign_pdf
+from runner.seal.pdfkey import pdf_key
+from tests.note.pdf_rules import findings
+from tests.note.pdf_tree import elements
+from tests.note.sample import PRICED, make_campaign
+
+
+def check(data: bytes) -> list[str]:
+    with pikepdf.open(io.BytesIO(data)) as pdf:
+        return findings(pdf, data)
+
+
+@pytest.fixture(scope="module")
+def signed(campaign: Campaign, note: NoteFiles) -> bytes:
+    return sign_pdf(note.pdf.read_bytes(), pdf_key(campaign, {}), reason="Decision note n-1")
+
+
+def test_the_unsigned_note_keeps_every_rule(note: NoteFiles) -> None:
+    assert check(note.pdf.read_bytes()) == []
+
+
+def test_the_signed_note_keeps_every_rule(signed: bytes) -> None:
+    """The incremental update adds the signature, and neither a second producer nor an untagged field."""
+    assert check(signed) == []
+    assert check_pdf(signed).good
+
+
+def test_the_signature_fills_the_one_field_and_leaves_the_metadata(note: NoteFiles, signed: bytes) -> None:
+    with pikepdf.open(note.pdf) as before, pikepdf.open(io.BytesIO(signed)) as after:
+        assert after.Root.Metadata.read_bytes() == before.Root.Metadata.read_bytes()
+        (empty,), (filled,) = before.Root.AcroForm.Fields, after.Root.AcroForm.Fields
+        assert "/V" not in empty and filled.V.SubFilter == Name("/ETSI.CAdES.detached")
+        assert str(filled.T) == "Signature" and [float(x) for x in filled.Rect] == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("language", ["de", "tr", "fr"])
+def test_other_languages_and_prices_keep_every_rule(tmp_path: Path, language: str) -> None:
+    made = build_note(make_campaign(tmp_path / "c", PRICED), language)
+    assert check(made.pdf.read_bytes()) == []
+    with pikepdf.open(made.pdf) as pdf:
+        assert str(pdf.Root.Lang) == language
+        english = "Signature of this decision note"
+        assert str(pdf.Root.AcroForm.Fields[0].TU) not in ("", english), "the field is named in the note's language"
+
+
+def test_a_link_is_one_annotation_that_says_where_it_leads(note: NoteFiles) -> None:
+    with pikepdf.open(note.pdf) as pdf:
+        links = [a for page in pdf.pages for a in page.obj.get("/Annots", []) if a.Subtype == Name.Link]
+        inside = [link for link in links if "/Dest" in link]
+        assert len({(str(link.P) if "/P" in link else "", str(link.Rect)) for link in links}) == len(links)
+        assert inside and not any(str(link.Contents) == str(link.Dest) for link in inside)
+        assert any(str(link.Contents) == "3 Durations" for link in inside)
+
+
+def test_dots_and_running_lines_are_artifacts(note: NoteFiles) -> None:
+    """A screen reader reads neither the dots of the contents nor the page's header and number on every page."""
+    with pikepdf.open(note.pdf) as pdf:
+        for page in pdf.pages:
+            tagged, shown, artifact = [], [], False
+            for operands, operator in pikepdf.parse_content_stream(page):
+                if str(operator) in ("BMC", "BDC"):
+                    artifact = str(operands[0]) == "/Artifact"
+                elif str(operator) == "TJ":
+                    (shown if artifact else tagged).append(str(operands))
+            assert shown, "the running lines"
+        second = [str(operator) for _, operator in pikepdf.parse_content_stream(pdf.pages[1])]
+        assert second.count("BMC") > 200, "the dots of the contents"
+
+
+def test_types_of_attachments_come_from_us_not_from_the_machine(note: NoteFiles) -> None:
+    with pikepdf.open(note.pdf) as pdf:
+        types = {name[name.rfind(".") :]: str(spec.obj.EF.F.Subtype) for name, spec in pdf.attachments.items()}
+    assert types[".qmd"] == "/text/markdown" and types[".toml"] == "/application/toml"
+    assert types[".json"] == "/application/json" and types[".csv"] == "/text/csv"
+
+
+def change(item: Any, key: str, value: Any = None) -> None:
+    if value is None:
+        del item[key]
+    else:
+        item[key] = value
+
+
+def first(pdf: Any, kind: str) -> Any:
+    return next(element for element, _ in elements(pdf) if str(element.S) == kind)
+
+
+def described(pdf: Any) -> Any:
+    return next(e.A for e, _ in elements(pdf) if str(e.S) == "/TD" and "/Headers" in e.A)
+
+
+def loose(pdf: Any) -> None:
+    pdf.pages[0].contents_add(b"0 0 m 9 9 l S")
+
+
+def link(pdf: Any) -> Any:
+    return next(a for page in pdf.pages for a in page.obj.get("/Annots", []) if a.Subtype == Name.Link)
+
+
+def font(pdf: Any) -> Any:
+    return next(o for o in pdf.objects if isinstance(o, Dictionary) and o.get("/Subtype") == Name.Type0)
+
+
+def descriptor(pdf: Any) -> Any:
+    return next(o for o in pdf.objects if isinstance(o, Dictionary) and o.get("/Type") == Name.FontDescriptor)
+
+
+def spec(pdf: Any) -> Any:
+    return pdf.Root.AF[0]
+
+
+def metadata(pdf: Any, old: bytes, new: bytes) -> None:
+    packet = pdf.Root.Metadata.read_bytes()
+    assert old in packet
+    pdf.Root.Metadata.write(packet.replace(old, new))
+
+
+BROKEN: list[tuple[str, Callable[[Any], None]]] = [
+    ("A 6.6.4", lambda p: metadata(p, b'conformance="A"', b'conformance="B"')),
+    ("UA 5", lambda p: metadata(p, b"<pdfuaid:part>1<", b"<pdfuaid:part>2<")),
+    ("A 6.6.2.3 ", lambda p: metadata(p, b"Property:name>part<", b"Property:name>art<")),
+    ("A 6.6.2.3.3", lambda p: metadata(p, b"internal", b"")),
+    ("A 6.7.2.2", lambda p: change(p.Root, "/MarkInfo")),
+    ("UA 7.2 no language", lambda p: change(p.Root, "/Lang")),
+    ("the title is not shown", lambda p: change(p.Root, "/ViewerPreferences")),
+    ("UA 7.17", lambda p: change(p.Root, "/Outlines")),
+    ("A 6.2.3", lambda p: change(p.Root, "/OutputIntents")),
+    ("A 6.5.2", lambda p: change(p.Root, "/AA", Dictionary())),
+    ("A 6.5.1 action", lambda p: change(p.Root, "/OpenAction", Dictionary(S=Name.JavaScript))),
+    ("is not embedded", lambda p: change(descriptor(p), "/FontFile2")),
+    ("has no ToUnicode", lambda p: change(font(p), "/ToUnicode")),
+    ("A 6.3.2", lambda p: change(link(p), "/F", 2)),
+    ("UA 7.18.5 a link", lambda p: change(link(p), "/Contents")),
+    ("does not stand in the structure", lambda p: change(link(p), "/StructParent")),
+    ("UA 7.18.3", lambda p: change(p.pages[0].obj, "/Tabs")),
+    ("UA 7.18.1 a field", lambda p: change(p.Root.AcroForm.Fields[0], "/TU")),
+    ("/Widget on page 1 does not stand", lambda p: change(first(p, "/Form"), "/S", Name.Div)),
+    ("associated with nothing", lambda p: change(p.Root, "/AF", Array(list(p.Root.AF)[1:]))),
+    ("F and UF", lambda p: change(spec(p), "/UF")),
+    ("(advice) ", lambda p: change(spec(p), "/Desc")),
+    (": kind", lambda p: change(spec(p).EF.F, "/Subtype")),
+    ("has no date", lambda p: change(spec(p).EF.F, "/Params")),
+    (": relationship", lambda p: change(spec(p), "/AFRelationship")),
+    ("UA 7.3", lambda p: change(first(p, "/Figure"), "/Alt")),
+    ("UA 7.5 a header", lambda p: change(first(p, "/TH").A, "/Scope")),
+    ("the tree of names", lambda p: change(p.Root.StructTreeRoot, "/IDTree")),
+    ("names headers that do not exist", lambda p: change(described(p), "/Headers", Array(["no"]))),
+    ("A 6.7.3.4", lambda p: change(first(p, "/P"), "/S", Name.Paragraph)),
+    ("UA 7.2 /P in LI", lambda p: change(first(p, "/LBody"), "/S", Name.P)),
+    ("UA 7.4.2", lambda p: change(first(p, "/H2"), "/S", Name.H4)),
+    ("is in no element", lambda p: change(first(p, "/P"), "/K", Array())),
+    ("columns", lambda p: change(first(p, "/TH").A, "/ColSpan", 7)),
+    ("neither tagged nor an artifact", loose),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("finding", "harm"), BROKEN, ids=[finding for finding, _ in BROKEN])
+def test_every_rule_finds_what_breaks_it(note: NoteFiles, finding: str, harm: Callable[[Any], None]) -> None:
+    with pikepdf.open(note.pdf) as pdf:
+        harm(pdf)
+        out = io.BytesIO()
+        pdf.save(out)
+    found = check(out.getvalue())
+    assert any(finding in item for item in found), found[:5]
+
+
+def test_the_search_of_other_programs_types_has_no_part(tmp_path: Path) -> None:
+    """NO-08: a machine with other file types of its own makes the same PDF."""
+    code = """
+import mimetypes, sys
+if sys.argv[1] == "other":
+    mimetypes.init()
+    mimetypes.add_type("application/x-other", ".qmd")
+    mimetypes.add_type("application/x-other", ".parquet")
+from datetime import datetime, UTC
+from hashlib import sha256
+from runner.note.attachments import Attached
+from runner.note.pdf import render_pdf
+page = '<html lang="en"><title>x</title><p>x</p></html>'
+files = [Attached("note/x.qmd", b"x"), Attached("records/x.parquet", b"y")]
+print(sha256(render_pdf(page, "", {}, files, dated=datetime(2026, 1, 1, tzinfo=UTC), identifier=b"x")).hexdigest())
+"""
+    made = {
+        subprocess.run([sys.executable, "-c", code, kind], capture_output=True, text=True, check=True).stdout
+        for kind in ("own", "other")
+    }
+    assert len(made) == 1
