@@ -151,7 +151,8 @@ def check_note_id(campaign: Campaign, signed: SignedList) -> Step:
     signer, identity = read_signer(campaign), note_id(campaign)
     if signed.note_id != identity:
         finding = f"the list is of the note {signed.note_id}, the decision of {identity}"
-        return Step("note", "failed", finding, command=foreign.NOTE_NAME)
+        files = ("note/decision.json", "note/balance.json")
+        return Step("note", "failed", finding, command=foreign.NOTE_NAME, files=files)
     if signer is None or signer.label != signed.key:
         finding = f"note/signer.json does not name the key of the list ({signed.key})"
         return Step("note", "failed", finding, command=foreign.NOTE_NAME)

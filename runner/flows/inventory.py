@@ -83,21 +83,24 @@ def check_measured_files(campaign: Campaign, *, whole: bool = True) -> Step:
     Not `whole` (a PDF alone): what is missing is no fault, it is counted.
     """
     name = "files of the attempts"
-    findings, files, missing, checked = [], [], 0, 0
+    named: dict[tuple[str, str], list[str]] = {}
     for attempt in AttemptStore(campaign).scan().attempts:
-        for path, sha256 in _named(campaign, attempt.predictions, attempt.memory_timeline, attempt.journal,
-                                   manifest=attempt.manifest_sha256):  # fmt: skip
-            checked += 1
-            if not (campaign.root / path).is_file():
-                missing += 1
-                if whole:
-                    findings.append(f"{path}: missing, named by {attempt.attempt_id}")
-                    files.append(path)
-            elif sha256_file(campaign.inside(path)) != sha256:
-                findings.append(f"{path}: not the file that {attempt.attempt_id} names")
-                files.append(path)
+        references = (attempt.predictions, attempt.memory_timeline, attempt.journal)
+        for pair in _named(*references, manifest=attempt.manifest_sha256):
+            named.setdefault(pair, []).append(attempt.attempt_id)
+    findings, files, missing, checked = [], [], 0, len(named)
+    for (path, sha256), attempts in sorted(named.items()):
+        row = attempts[0] if len(attempts) == 1 else f"{attempts[0]} and {len(attempts) - 1} more"
+        there = campaign.inside(path).is_file()
+        missing += not there
+        if there and sha256_file(campaign.inside(path)) != sha256:
+            findings.append(f"{path}: not the file that {row} names")
+            files.append(path)
+        elif not there and whole:
+            findings.append(f"{path}: missing, named by {row}")
+            files.append(path)
     if findings:
-        finding = f"{len(findings)} are not the ones that were measured"
+        finding = f"{len(findings)} of {checked} are not the ones that were measured"
         return Step(name, "failed", finding, tuple(findings), foreign.MEASURED_FILES, files=tuple(files))
     if missing:
         finding = f"{checked - missing} of {checked} are here and the ones that the rows name; the others are elsewhere"
@@ -106,7 +109,7 @@ def check_measured_files(campaign: Campaign, *, whole: bool = True) -> Step:
     return Step(name, "passed", finding, command=foreign.MEASURED_FILES)
 
 
-def _named(campaign: Campaign, *references: FileReference | None, manifest: str | None) -> Iterator[tuple[str, str]]:
+def _named(*references: FileReference | None, manifest: str | None) -> Iterator[tuple[str, str]]:
     for reference in references:
         if reference is not None:
             yield reference.path, reference.sha256

@@ -31,6 +31,8 @@ _READS: Mapping[str, tuple[str, ...]] = {
 # Checks that rest on the result of an earlier one, whatever its files.
 _RESTS_ON: Mapping[str, tuple[str, ...]] = {
     "note": ("signed list",),
+    "model": ("frozen protocol",),
+    "attachments": ("frozen protocol",),
     "verdicts": ("frozen protocol", "chain of attempts", "files of the attempts"),
     "decision": ("frozen protocol", "chain of attempts", "verdicts"),
     "text of the note": ("frozen protocol", "chain of attempts", "verdicts", "decision"),

@@ -143,9 +143,9 @@ def _folder_steps(
         checks["note"] = lambda: integrity.check_note_id(campaign, signed)
     checks |= {
         "PDF signature": lambda: integrity.check_note_pdf(campaign, identity),
-        "attachments": lambda: integrity.check_attachments(campaign),
         "frozen protocol": lambda: integrity.check_lock(campaign),
         "model": lambda: inventory.check_model_files(campaign),
+        "attachments": lambda: integrity.check_attachments(campaign),
         "chain of attempts": lambda: integrity.check_chain(campaign),
         "files of the attempts": lambda: inventory.check_measured_files(campaign),
         "verdicts": lambda: recompute.recompute_verdicts(campaign),

@@ -81,8 +81,8 @@ def _steps(campaign: Campaign, data: bytes, shown: str, wanted: str | None) -> t
     return with_causes((
         attempt_step("PDF signature", lambda: _signature(campaign, data, shown, wanted), campaign.root),
         Step("signed list", "not checked", _NO_LIST),
-        attempt_step("attachments", lambda: _attachments(campaign), campaign.root),
         attempt_step("frozen protocol", lambda: integrity.check_lock(campaign), campaign.root),
+        attempt_step("attachments", lambda: _attachments(campaign), campaign.root),
         attempt_step("chain of attempts", lambda: integrity.check_chain(campaign), campaign.root),
         attempt_step(
             "files of the attempts", lambda: inventory.check_measured_files(campaign, whole=False), campaign.root
