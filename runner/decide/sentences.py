@@ -88,6 +88,7 @@ SENTENCES: dict[str, str] = {
     # not measured, left out, not accepted
     "not-measured": "not measured",
     "not-measured.unavailable": "not measured: {gpu} was declared, found: {found} ({why})",
+    "not-measured.other-device": "not measured: {gpu} was declared, found: {found}",
     "left-out.excluded": "excluded for an external reason: {why}",
     "left-out.other-lock": "measured under another lock: {why}",
     "records.warning": "records: {text}",

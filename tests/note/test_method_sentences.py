@@ -178,6 +178,8 @@ def test_m48_m11_only_unavailable_attempts_are_shown_and_the_sheet_stays_blank(t
     assert "# Undecided: nothing is measured yet" in text
     assert text.count("device unavailable: declared b200, found AMD EPYC 9354, 2 threads") == 3
     assert "15 attempts are planned and empty (@tbl-planned)" in text
+    why = "not measured: b200 was declared, found: AMD EPYC 9354, 2 threads"
+    assert f"| b200 | b200.b1, b200.b4, b200.b8 | {why} |" in text, "M11: both names, each said once"
     for name in ("attempts", "failures", "memory"):
         assert not re.search(r"\| 0(?:\.0+)?(?: s| B)? ?\|", section(text, name)), "no GPU is never 0 seconds or bytes"
     assert_no_empty_table_and_no_figure_of_results(markdown)
