@@ -15,6 +15,7 @@ from pathlib import Path
 
 from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
+from runner.evidence.checks import SIGNED_LIST
 from runner.evidence.files import write_atomic
 from runner.note.format import NO_BREAK, Formatter
 from runner.note.i18n import N_, SOURCE_LANGUAGE, Catalogue, load_catalogue
@@ -99,10 +100,19 @@ SCRIPT = {
 """Texts of the script by the name that it asks for."""
 
 
-def write_calculator(campaign: Campaign, language: str = SOURCE_LANGUAGE) -> Path:
-    """Write the page for the campaign's catalogue; its path."""
-    path = campaign.note / _TEMPLATE
-    write_atomic(path, calculator_of(campaign, language).encode("utf-8"))
+def write_calculator(campaign: Campaign, language: str = SOURCE_LANGUAGE, out: Path | None = None) -> Path:
+    """Write the page for the campaign's catalogue, by default below note/; its path.
+
+    Refused where it would replace another page that belongs to a signed note: the note would not pass its check.
+    """
+    page, path = calculator_of(campaign, language).encode("utf-8"), out or campaign.note / _TEMPLATE
+    signed = path == campaign.note / _TEMPLATE and (campaign.note / Path(SIGNED_LIST).name).is_file()
+    if signed and path.is_file() and path.read_bytes() != page:
+        raise InputRefused(
+            "another page belongs to the signed note (other language, tariffs or templates)", file=path,
+            next_step="make report NOTE_LANG=de for a note and page in that language, or --out page.html",
+        )
+    write_atomic(path, page)
     return path
 
 

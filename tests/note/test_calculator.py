@@ -141,6 +141,24 @@ def test_the_page_loads_nothing_and_is_the_same_at_every_writing() -> None:
     assert "made up &lt;b&gt;&amp;amp; &quot;quoted&quot; &lt;/script&gt;" in page, "sources are text, never markup"
 
 
+def test_the_page_of_a_signed_note_is_not_replaced_by_another(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """M45: a page in another language would make the signed note fail its check; elsewhere it may be written."""
+    monkeypatch.delenv("NOTE_LANG", raising=False)
+    shutil.copy(ROOT / "tariffs.csv", tmp_path)
+    asked = ["--campaign", str(tmp_path), "calculator"]
+    assert run(asked) == 0
+    page = tmp_path / "note" / "calculator.html"
+    before = page.read_bytes()
+    (tmp_path / "note" / "SHA256SUMS").write_bytes(b"signed\n")
+    assert run(asked) == 0, "the same page may be written again"
+    assert run([*asked, "--language", "de"]) == 2 and page.read_bytes() == before
+    assert "belongs to the signed note" in capsys.readouterr().err
+    assert run([*asked, "--language", "de", "--out", str(tmp_path / "de.html")]) == 0
+    assert '<html lang="de">' in (tmp_path / "de.html").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_text_of_the_page_is_translated(language: str) -> None:
     """DESIGN 7: nothing stays in English, no mark is left open."""
