@@ -13,6 +13,7 @@ from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
 
 _LOCK_NAME = ".lock"
+_MOST_TRIES = 1000  # far more than others that come and go can cause; a folder that is none ends here
 
 
 def write_atomic(path: Path, data: bytes) -> None:
@@ -83,13 +84,13 @@ def remove_empty(*folders: Path) -> None:
 
 
 def _locked(path: Path) -> TextIO:
-    """The lock file, held; made anew if its last holder removed it in the meantime."""
-    while True:
-        path.parent.mkdir(parents=True, exist_ok=True)
+    """The lock file, held; made anew if its last holder removed it, or its empty folder, in the meantime."""
+    for _ in range(_MOST_TRIES):
         try:
+            path.parent.mkdir(parents=True, exist_ok=True)
             stream = path.open("a+", encoding="ascii")
-        except FileNotFoundError:
-            continue  # the folder was empty and has just been removed
+        except (FileNotFoundError, FileExistsError):
+            continue
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -107,6 +108,7 @@ def _locked(path: Path) -> TextIO:
         if _is_still(path, stream):
             return stream
         stream.close()
+    raise InputRefused("the lock file cannot be made here: is its folder one?", file=path)
 
 
 def _is_still(path: Path, stream: TextIO) -> bool:
