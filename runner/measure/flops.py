@@ -12,7 +12,7 @@ from typing import Any
 
 _ENCODERS = ("bert", "roberta", "xlm-roberta", "camembert", "electra", "distilbert")
 _MATRIX_SIDE = 1024
-_LEAST_SECONDS = 0.2
+_LEAST_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
@@ -65,10 +65,13 @@ def executed_flops(shape: EncoderShape, rectangles: Iterable[tuple[int, int]], *
 
 
 def matrix_rate(torch: Any, device: str, dtype: Any) -> float:
-    """Operations per second of a square matrix product on this device, type and number of threads."""
+    """Operations per second of a square matrix product on this device, type and number of threads.
+
+    The fastest block counts: it is what the device can do, the others are what it was kept from.
+    """
     from torch.utils.benchmark import Timer
 
     left = torch.ones((_MATRIX_SIDE, _MATRIX_SIDE), device=device, dtype=dtype)
     timer = Timer("left @ left", globals={"left": left}, num_threads=torch.get_num_threads())
-    seconds = timer.blocked_autorange(min_run_time=_LEAST_SECONDS).median
+    seconds = min(timer.blocked_autorange(min_run_time=_LEAST_SECONDS).times)
     return float(2 * _MATRIX_SIDE**3 / seconds)

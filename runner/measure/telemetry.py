@@ -12,6 +12,10 @@ from runner.measure.cgroups import ControlGroups
 
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 _STEAL = 7
+_BEYOND = (
+    "the pass was faster than the matrix product measured for this type: "
+    "another type computes (int8), or others used the device"
+)
 _IDLE = (3, 4)
 
 
@@ -75,9 +79,12 @@ def with_efficiency(found: Conditions, result: Mapping[str, Any], rate: float | 
         reasons["matrix_flops_rate"] = "measured in the first pass only"
     for name, flops in (("real", efficiency["flops_real"]), ("executed", efficiency["flops_executed"])):
         share = None if not rate or flops is None else flops / result["pass_seconds"] / rate
-        efficiency[f"utilisation_{name}"] = None if share is None else round(share, 4)
+        beyond = share is not None and share > 1
+        efficiency[f"utilisation_{name}"] = None if share is None or beyond else round(share, 4)
         if flops is None:
             reasons[f"flops_{name}"] = reasons[f"utilisation_{name}"] = str(why)
+        elif beyond:
+            reasons[f"utilisation_{name}"] = _BEYOND
         elif share is None:
             reasons[f"utilisation_{name}"] = "no matrix rate was measured for this precision and number of threads"
     return replace(found, values=found.values | efficiency, reasons=reasons)

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from runner.measure.flops import EncoderShape, executed_flops, real_flops
+from runner.measure.flops import EncoderShape, executed_flops, matrix_rate, real_flops
 from runner.measure.telemetry import Conditions, with_efficiency
 
 BERT_BASE = SimpleNamespace(model_type="bert", num_hidden_layers=12, hidden_size=768, intermediate_size=3072,
@@ -58,3 +58,28 @@ def test_the_rate_of_an_earlier_attempt_is_used() -> None:
     found = with_efficiency(blank, result, 50.0)
     assert (found.values["utilisation_real"], found.values["utilisation_executed"]) == (0.1, 0.4)
     assert with_efficiency(blank, result, None).values["utilisation_real"] is None
+
+
+def test_a_share_above_one_is_no_share() -> None:
+    """A rate measured beside other programs is no rate of the device: unknown with a reason, never 1.3."""
+    found = Conditions({}, {}, None, None)
+    result = {"pass_seconds": 1.0, "efficiency": {"flops_real": 50, "flops_executed": 130, "matrix_flops_rate": 100.0}}
+    told = with_efficiency(found, result, None)
+    assert told.values["utilisation_real"] == 0.5
+    assert told.values["utilisation_executed"] is None
+    assert "faster than the matrix product" in told.reasons["utilisation_executed"]
+
+
+def test_the_matrix_rate_is_that_of_the_fastest_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    benchmark = pytest.importorskip("torch.utils.benchmark")
+
+    class Timer:
+        def __init__(self, *_: object, **__: object) -> None:
+            pass
+
+        def blocked_autorange(self, min_run_time: float) -> SimpleNamespace:
+            return SimpleNamespace(times=[4.0, 2.0, 8.0])
+
+    monkeypatch.setattr(benchmark, "Timer", Timer)
+    assert matrix_rate(torch, "cpu", torch.float32) == 2 * 1024**3 / 2.0
