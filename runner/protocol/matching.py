@@ -8,8 +8,11 @@ hashes costs time and never a wrong match.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,10 +24,11 @@ Words = npt.NDArray[np.uint64]
 """One id per row: its UTF-8 bytes, 0x80, zeros; so different ids are different rows."""
 Places = npt.NDArray[np.uint32]
 
-_CHUNK = 1 << 18  # rows handled at once: temporary arrays stay in the cache
+_CHUNK = 1 << 16  # rows handled at once: temporary arrays stay in the cache
 _LONGEST_BYTES = 63
 _TABLE_BYTES = 256 << 20  # words of the expected ids held at once
 _ROUNDS = 40
+_MOST_THREADS = 4
 _END = 0x80
 _MIX = (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 
@@ -47,20 +51,22 @@ def _look_up(
     expected: pa.ChunkedArray, observed: pa.ChunkedArray, width: int, start: int, positions: Integers
 ) -> None:
     known = np.empty((len(expected), width), dtype=np.uint64)
-    filled = 0
-    for chunk in _chunks(expected):
-        known[filled : filled + len(chunk)] = _words(chunk, width)
-        filled += len(chunk)
+
+    def fill(row: int, chunk: pa.Array) -> None:
+        known[row : row + len(chunk)] = _words(chunk, width)
+
+    _in_threads(fill, _chunks(expected))
     index = _Index.of(known)
-    row = 0
-    for chunk in _chunks(observed):
+
+    def find(row: int, chunk: pa.Array) -> None:
         part = positions[row : row + len(chunk)]
         open_rows = np.flatnonzero(part < 0)
         if len(open_rows):
             found = index.places(_words(chunk, width))
             usable = open_rows[(found[open_rows] >= 0) & _may_match(chunk, width)[open_rows]]
             part[usable] = found[usable] + start
-        row += len(chunk)
+
+    _in_threads(find, _chunks(observed))
     if index.left:
         left = pa.array(index.left)
         rest = np.full(len(observed), -1, dtype=np.int64)
@@ -83,16 +89,27 @@ class _Index:
         tables: list[tuple[Places, int]] = []
         waiting = np.arange(len(known), dtype=np.uint32)
         while len(waiting) and len(tables) < _ROUNDS:
-            bits = max(int(2 * len(waiting) - 1).bit_length(), 4)
+            bits = max(int(1.5 * len(waiting)).bit_length(), 4)
             table = np.zeros(1 << bits, dtype=np.uint32)
-            turned_away = []
-            slots = [_slots(known[part], bits, len(tables)) for part in _parts(waiting)]
-            for part, slot in zip(_parts(waiting), slots, strict=True):
-                table[slot] = part
-            for part, slot in zip(_parts(waiting), slots, strict=True):
-                turned_away.append(part[table[slot] != part])
+            slots = np.empty(len(waiting), dtype=np.uint32)
+
+            def place(
+                start: int, part: Places, slots: Places = slots, table: Places = table, bits: int = bits
+            ) -> None:
+                slot = _slots(known[part], bits, len(tables))
+                slots[start : start + len(part)] = slot
+                table[slot] = part  # whoever comes last stays: which one it is does not matter
+
+            _in_threads(place, _parts(waiting))
+            kept = np.empty(len(waiting), dtype=bool)
+
+            def check(start: int, part: Places, slots: Places = slots, table: Places = table,
+                      kept: npt.NDArray[np.bool_] = kept) -> None:  # fmt: skip
+                kept[start : start + len(part)] = table[slots[start : start + len(part)]] == part
+
+            _in_threads(check, _parts(waiting))
             tables.append((table, bits))
-            waiting = np.concatenate(turned_away)
+            waiting = waiting[~kept]
         return _Index(known, tuple(tables), tuple(waiting.tolist()))
 
     def places(self, words: Words) -> Integers:
@@ -102,9 +119,10 @@ class _Index:
         for number, (table, bits) in enumerate(self.tables):
             here = words if number == 0 else words[rows]
             candidates = table[_slots(here, bits, number)]
-            same = np.ones(len(rows), dtype=bool)
-            for column in range(words.shape[1]):
-                same &= self.known[:, column][candidates] == here[:, column]
+            there = self.known.take(candidates, axis=0)  # whole rows: one look into memory for each
+            same = there[:, 0] == here[:, 0]
+            for column in range(1, words.shape[1]):
+                same &= there[:, column] == here[:, column]
             found[rows[same]] = candidates[same]
             rows = rows[~same]
             if not len(rows):
@@ -167,15 +185,32 @@ def _buffers(chunk: pa.Array) -> tuple[Integers, npt.NDArray[np.uint8]]:
     return places.astype(np.int64), np.frombuffer(data or b"", dtype=np.uint8)
 
 
-def _chunks(column: pa.ChunkedArray) -> Iterator[pa.Array]:
+def _in_threads(work: Callable[[int, Any], None], parts: Iterable[tuple[int, Any]]) -> None:
+    """Every part with its first row; numpy lets go of the interpreter while it computes."""
+    listed = list(parts)
+    workers = min(_MOST_THREADS, len(listed), os.cpu_count() or 1)
+    if workers < 2:
+        for row, part in listed:
+            work(row, part)
+        return
+    with ThreadPoolExecutor(workers) as pool:
+        for done in [pool.submit(work, row, part) for row, part in listed]:
+            done.result()
+
+
+def _chunks(column: pa.ChunkedArray) -> Iterator[tuple[int, pa.Array]]:
+    """Slices of the column, each with its first row."""
+    row = 0
     for chunk in column.chunks:
         for start in range(0, len(chunk), _CHUNK):
-            yield chunk.slice(start, _CHUNK)
+            part = chunk.slice(start, _CHUNK)
+            yield row, part
+            row += len(part)
 
 
-def _parts(places: Places) -> Iterator[Places]:
+def _parts(places: Places) -> Iterator[tuple[int, Places]]:
     for start in range(0, len(places), _CHUNK):
-        yield places[start : start + _CHUNK]
+        yield start, places[start : start + _CHUNK]
 
 
 def _longest(column: pa.ChunkedArray) -> int:
