@@ -73,8 +73,12 @@ def _window(pen: Pen, row: BalanceRow | None) -> Window:
         if summary.raw_seconds:
             largest = max(exact_seconds(value) for value in summary.raw_seconds)
             seconds[summary.corpus_id] = max(largest, seconds.get(summary.corpus_id, Decimal(0)))
-    return access_window(pen.evidence.plan, configuration=row.variant_id if row else None, pass_seconds=seconds,
-                         task_seconds=replaced_in(pen.evidence.plan, row))
+    return access_window(
+        pen.evidence.plan,
+        configuration=row.variant_id if row else None,
+        pass_seconds=seconds,
+        task_seconds=replaced_in(pen.evidence.plan, row),
+    )
 
 
 def _number(instant: datetime) -> float:

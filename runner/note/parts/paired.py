@@ -28,7 +28,8 @@ def paired(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
             "seed": str(test.seed),
             "only_first": fmt.integer(test.only_first_right),
             "only_second": fmt.integer(test.only_second_right),
-            "p": f"< {fmt.plain(_SMALLEST)}" if Decimal(test.p_value) < _SMALLEST
+            "p": f"< {fmt.plain(_SMALLEST)}"
+            if Decimal(test.p_value) < _SMALLEST
             else fmt.decimal(test.p_value, _PLACES),
         }
         for name, test in different[:MOST_ROWS]
