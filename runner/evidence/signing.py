@@ -145,21 +145,29 @@ def read_signers(path: Path) -> tuple[str, ...]:
 def _check_signer(
     data: bytes, file: Path, purpose: Purpose, signers: Path, fingerprint: str, public_key: str
 ) -> SignatureCheck:
-    """Ask ssh-keygen who of the signers file signed, and whether they may for this purpose now."""
-    read_signers(signers)
-    allowed = str(signers.resolve())
-    found = _ssh_keygen("-Y", "find-principals", "-s", str(file), "-f", allowed, stdin=b"")
-    names = found.stdout.decode("utf-8", "replace").splitlines() if found.returncode == 0 else []
+    """Ask ssh-keygen who of the signers file signed, and whether they may for this purpose now.
+
+    It looks at the first line with the key only; one key may stand under several names, not each of them
+    allowed to sign this, so it is asked line by line.
+    """
+    lines = read_signers(signers)
     refusal = "the signer is not in the signers file"
-    if not names and public_key in "".join(read_signers(signers)):
-        refusal = "the signers file names this key, but on a line that does not hold now (its dates or options)"
-    # One key may stand under several names, not each of them allowed to sign this.
-    for name in dict.fromkeys(names):
-        done = _ssh_keygen("-Y", "verify", "-f", allowed, "-I", name, "-n", purpose.value, "-s", str(file), stdin=data)
-        if done.returncode == 0:
-            shown = show_text(name)
-            return SignatureCheck(True, shown, fingerprint, f"signed by {shown}")
-        refusal = f"the signers file does not allow this: {show_text(_last_line(done))}"
+    for line in [line for line in lines if public_key in line] or ["\n".join(lines)]:
+        allowed = file.with_name("signers")
+        allowed.write_text(line + "\n", encoding="utf-8")
+        found = _ssh_keygen("-Y", "find-principals", "-s", str(file), "-f", str(allowed), stdin=b"")
+        names = found.stdout.decode("utf-8", "replace").splitlines() if found.returncode == 0 else []
+        if not names and public_key in line:
+            refusal = "the signers file names this key, but on a line that does not hold now (its dates or options)"
+        for name in names:
+            done = _ssh_keygen(
+                "-Y", "verify", "-f", str(allowed), "-I", name, "-n", purpose.value, "-s", str(file), stdin=data
+            )
+            if done.returncode == 0:
+                shown = show_text(name)
+                return SignatureCheck(True, shown, fingerprint, f"signed by {shown}")
+            reason = _last_line(done).removeprefix(f"{allowed}:1: ")
+            refusal = f"the signers file does not allow this: {show_text(reason)}"
     return SignatureCheck(False, None, fingerprint, refusal)
 
 

@@ -19,6 +19,7 @@ ATTACHMENTS = (
     'for f in /tmp/attached/*; do cmp "$f" "$(basename "$f" | tr "~" /)"; done   (prints nothing; '
     "an evidence.zip holds the records and verdicts)"
 )
+TEMPLATES = "diff -r templates PROJECT/templates   (PROJECT: a checkout of this project; prints nothing)"
 PAGES = "pdftotext -layout note/decision-note.pdf -   (read it beside note/decision-note.qmd)"
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*")
 _ROWS = "import json,glob,hashlib;R=[json.load(open(f)) for f in glob.glob('records/attempts/*.json')];"

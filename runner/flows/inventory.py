@@ -139,12 +139,15 @@ def check_templates(campaign: Campaign) -> Step:
     own, found = _contents(OWN_TEMPLATES), _contents(campaign.templates)
     changed = [path for path in sorted(own.keys() | found.keys()) if own.get(path) != found.get(path)]
     if not changed:
-        return Step(name, "passed", f"as they come with {THIS_CODE}: every sentence of the note is the tool's")
+        finding = f"as they come with {THIS_CODE}: every sentence of the note is the tool's"
+        return Step(name, "passed", finding, command=foreign.TEMPLATES)
     finding = (
         f"{len(changed)} are not those of {THIS_CODE}: sentences that they add or leave out are their maker's words; "
         "balance and decision above do not depend on them"
     )
-    return Step(name, "not checked", finding, tuple(f"templates/{path}: differs" for path in changed))
+    return Step(
+        name, "not checked", finding, tuple(f"templates/{path}: differs" for path in changed), foreign.TEMPLATES
+    )
 
 
 def _contents(folder: Path) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from runner.evidence.campaign import Campaign
 from runner.evidence.signing import signing_key
 from runner.flows.archive import make_archive
+from runner.flows.verify import verify
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "checking.md").read_text(encoding="utf-8")
 NEEDS_POPPLER = pytest.mark.skipif(shutil.which("pdfsig") is None, reason="needs pdfsig (package poppler-utils)")
@@ -97,3 +99,39 @@ def test_a_stranger_in_the_signers_file_is_refused(campaign: Campaign, tmp_path:
     stranger.write_text(f"seller@example.org {signing_key(Campaign(tmp_path / 's'), {}).public_key}\n", "utf-8")
     (command,) = [line for line in commands("1. ") if "-Y verify" in line]
     assert tell(command, campaign.root, stranger)[0] != 0
+
+
+def test_the_recomputation_without_our_code(campaign: Campaign, signers: Path) -> None:
+    """Issue 5: each step also as a command of a tool that is not ours; the report prints the same commands."""
+    lines: dict[str, list[tuple[str, str]]] = {line.split(" ", 1)[0]: [] for line in commands("4. ")}
+    for line in commands("4. "):
+        status, text = tell(line, campaign.root, signers)
+        assert status == 0, (line, text)
+        lines[line.split(" ", 1)[0]].append((line, text))
+    assert lines["find"][0][1] == ""
+    chain, files, decision = lines["python3"]
+    assert chain[1] == "[]\n"
+    assert files[1] and all(line.endswith(": OK") for line in files[1].splitlines())
+    assert "('cpu', 'b8', 'small-final') 3 1.01 1.0 1.02" in decision[1]
+    steps = {step.name: step.command for step in verify(campaign.root).steps}
+    assert all(steps.values()), steps
+    for name, (line, _) in (("chain of attempts", chain), ("files of the attempts", files), ("decision", decision)):
+        assert str(steps[name]).startswith(line)
+    status, text = tell(str(steps["model"]), campaign.root, signers)
+    assert (status, "OK" in text) == (0, True)
+    python = str(steps["verdicts"]).split("   (")[0].replace("python3", sys.executable, 1)
+    assert tell(python, campaign.root, signers) == (0, "10 10 10\n")
+
+    row = campaign.attempts / "a003.json"
+    row.write_bytes(row.read_bytes().replace(b"3.01", b"0.01"))
+    (campaign.predictions / "a004.parquet").write_bytes(b"other")
+    assert tell(chain[0], campaign.root, signers)[1] == "['a004']\n"
+    assert tell(files[0], campaign.root, signers)[0] != 0
+
+
+def test_a_file_of_the_folder_is_never_imported_by_these_commands(campaign: Campaign, signers: Path) -> None:
+    for name in ("json", "csv", "statistics", "pandas", "hashlib"):
+        (campaign.root / f"{name}.py").write_text("open('proof', 'w')\nraise SystemExit(9)\n", encoding="utf-8")
+    for line in commands("4. "):
+        assert tell(line, campaign.root, signers)[0] == 0, line
+    assert not (campaign.root / "proof").exists()
