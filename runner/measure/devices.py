@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -44,6 +45,24 @@ def look_for(
         wanted = f"{devices} x {gpu}" if devices > 1 else gpu
         return Presence(gpu, present.names, present.uuid_sha256, None, f"declared {wanted}, found {listed}")
     return Presence(gpu, present.names, present.uuid_sha256, "cuda", None)
+
+
+class Lookout:
+    """Presence by number of devices; the machine is asked once. A variant for two cards does not hinder the others."""
+
+    def __init__(
+        self, gpu: str, tariffs: Path, nodes: int = 1, find: Callable[[], FoundDevices] = find_devices
+    ) -> None:
+        self._gpu, self._tariffs, self._nodes = gpu, tariffs, nodes
+        self._find = functools.cache(find)
+        self._known: dict[int, Presence] = {}
+
+    def presence(self, devices: int | None) -> Presence:
+        """Of so many devices on all nodes together; every node has its part of them."""
+        wanted = -(-(devices or 1) // self._nodes)
+        if wanted not in self._known:
+            self._known[wanted] = look_for(self._gpu, wanted, self._tariffs, self._find)
+        return self._known[wanted]
 
 
 def _names(gpu: str, device_name: str) -> bool:

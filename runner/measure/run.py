@@ -9,10 +9,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Protocol as Interface
 
-from runner.corpus.read import iter_table
 from runner.errors import InputRefused, NotAccepted
 from runner.evidence.attempt import Attempt, ErrorInfo, Status
 from runner.evidence.campaign import Campaign
@@ -21,20 +19,20 @@ from runner.evidence.files import campaign_lock, remove_interrupted_writes, writ
 from runner.evidence.machine import machine_id
 from runner.evidence.store import AttemptStore
 from runner.measure.clocks import wall_clock_moved, wall_clock_note
-from runner.measure.devices import Presence, look_for
+from runner.measure.devices import Lookout, Presence
 from runner.measure.environment import make_manifest, worker_environment
 from runner.measure.installed import refuse_without_packages
-from runner.measure.job import CorpusSource, Job, ModelSource
+from runner.measure.job import Job
 from runner.measure.nodes import Conductor, Nodes, conducting
 from runner.measure.rows import WorkFiles, final_row, lost_row
 from runner.measure.schedule import Planned, missing, schedule
+from runner.measure.sources import corpus_files, corpus_source, frozen_protocol, model_source, read_ids
 from runner.measure.supervisor import WORKER, ChildEnd, StopRequest, run_worker
 from runner.measure.telemetry import HostSnapshot, host_conditions, with_cards, with_clock, with_efficiency
 from runner.protocol.freeze import append_variants, load_lock
 from runner.protocol.labels import LabelTable, table_of
 from runner.protocol.modelfiles import check_model
-from runner.protocol.schema import CorpusFiles, Lock, LockedVariant
-from runner.protocol.schema import Protocol as QualityProtocol
+from runner.protocol.schema import Lock, LockedVariant
 from runner.protocol.variants import batch_series
 from runner.units import parse_decimal, parse_utc, utc_text
 
@@ -126,35 +124,6 @@ def _ids_and_table(campaign: Campaign, attempt: Attempt) -> tuple[tuple[str, ...
         return (), None
 
 
-def corpus_files(lock: Lock, corpus_id: str) -> CorpusFiles:
-    """The protocol's entry of a corpus, as frozen."""
-    return next(files for files in frozen_protocol(lock).corpus if files.id == corpus_id)
-
-
-def frozen_protocol(lock: Lock) -> QualityProtocol:
-    return QualityProtocol.from_json(lock.judgement.protocol)
-
-
-def read_ids(campaign: Campaign, files: CorpusFiles) -> tuple[str, ...]:
-    """Ids in corpus order, as the worker reads them."""
-    path = campaign.protocol_dir / files.final
-    return tuple(cells[0] or "" for _, cells in iter_table(path, (files.id_column,)))
-
-
-def model_source(lock: Lock, folder: Path) -> ModelSource:
-    """The checked model folder with what the protocol allows it."""
-    model = frozen_protocol(lock).model
-    return ModelSource(
-        path=str(folder.resolve()),
-        allow_custom_code=model.allow_custom_code,
-        allow_pickle=model.allow_pickle,
-        pad_token=model.pad_token,
-        max_length=lock.judgement.max_length,
-        labels=lock.judgement.label_table,
-        single_logit=None if model.single_logit is None else model.single_logit.as_json(),
-    )
-
-
 class Measurement:
     """One call of `measure`, with everything that its attempts share."""
 
@@ -185,23 +154,23 @@ class Measurement:
         measured = [row for row in self._store.read_all() if row.lock_sha256 == lock_sha256]
         planned = list(schedule(self._variants, list(self._ids), self._protocol.measurement.seeds, self._passes()))
         left = missing(planned, measured, gpu)
-        devices = max((variant.settings.devices or 1 for variant in self._variants), default=1)
-        if self._request.nodes is not None:
-            devices = -(-devices // self._request.nodes.nnodes)  # on every node
-        presence = look_for(gpu, devices, self._campaign.tariffs)
+        nodes = 1 if self._request.nodes is None else self._request.nodes.nnodes
+        here = Lookout(gpu, self._campaign.tariffs, nodes)
         earlier = [row for row in measured if row.gpu_declared == gpu and row.status is Status.COMPLETED]
         self._progress.begin(left, len(planned), earlier)
-        if presence.torch_device is None and left:
+        absent = [item for item in left if here.presence(item.variant.settings.devices).torch_device is None]
+        if absent:
             # One row per variant says it all; the slots stay open for the right machine.
-            first = min(item.slot.pass_index for item in left)
-            left = [item for item in left if item.slot.pass_index == first]
-            self._progress.not_here(presence.problem or "no device", len(left))
+            first = min(item.slot.pass_index for item in absent)
+            left = [item for item in left if item not in absent or item.slot.pass_index == first]
+            problem = here.presence(absent[0].variant.settings.devices).problem
+            self._progress.not_here(problem or "no device", sum(item in absent for item in left))
         written = []
         with conducting(self._request.nodes if left else None, lock_sha256) as self._conductor:
             for item in left:
                 if self._stop.name is not None:
                     break
-                written.append(self._attempt(item, presence))
+                written.append(self._attempt(item, here.presence(item.variant.settings.devices)))
         rows = [row for row in self._store.scan().attempts if row.lock_sha256 == lock_sha256]
         return Outcome(
             written=tuple(written),
@@ -396,15 +365,6 @@ def clock_warnings(lock: Lock, now: datetime) -> list[str]:
 def _without(status: Status, planned: Sequence[Planned], rows: Sequence[Attempt], gpu: str) -> list[Planned]:
     """Slots that have no row of this status."""
     return missing(planned, [row for row in rows if row.status is status], gpu)
-
-
-def corpus_source(campaign: Campaign, files: CorpusFiles, documents: int) -> CorpusSource:
-    return CorpusSource(
-        path=str((campaign.protocol_dir / files.final).resolve()),
-        id_column=files.id_column,
-        text_column=files.text_column,
-        documents=documents,
-    )
 
 
 def _unavailable(presence: Presence) -> dict[str, object]:

@@ -27,13 +27,16 @@ from runner.evidence.attempt import Settings, Status  # noqa: E402
 from runner.evidence.campaign import Campaign  # noqa: E402
 from runner.evidence.manifest import Manifest  # noqa: E402
 from runner.evidence.store import AttemptStore  # noqa: E402
+from runner.measure.devices import Lookout  # noqa: E402
 from runner.measure.environment import worker_environment  # noqa: E402
 from runner.measure.job import Job, Unsupported  # noqa: E402
 from runner.measure.journal import read_journal  # noqa: E402
 from runner.measure.launch import ranks_per_node  # noqa: E402
 from runner.measure.nodes import Conductor, Nodes, connect, parse_nodes  # noqa: E402
 from runner.measure.passes import Work  # noqa: E402
-from runner.measure.run import Request, corpus_files, measure, read_ids  # noqa: E402
+from runner.measure.probe import FoundDevices  # noqa: E402
+from runner.measure.run import Request, measure  # noqa: E402
+from runner.measure.sources import corpus_files, read_ids  # noqa: E402
 from runner.measure.supervisor import ChildEnd, StopRequest, run_worker  # noqa: E402
 from runner.measure.team import Team, share  # noqa: E402
 from runner.measure.team_report import RankReport, joined_facts, joined_work  # noqa: E402
@@ -292,3 +295,20 @@ def test_m4_a_node_with_another_lock_is_refused(tmp_path: Path) -> None:
 def test_bad_node_options_are_refused(given: tuple[int, int, str | None, str], words: str) -> None:
     with pytest.raises(InputRefused, match=words):
         parse_nodes(*given, "id")
+
+
+def test_m26_a_variant_for_two_cards_does_not_hinder_those_for_one(tmp_path: Path) -> None:
+    asked: list[None] = []
+
+    def one_card() -> FoundDevices:
+        asked.append(None)
+        return FoundDevices(("NVIDIA B200",), ("a" * 64,), None)
+
+    tariffs = tmp_path / "tariffs.csv"
+    tariffs.write_text("gpu,device_pattern\nb200,NVIDIA B200\n", encoding="utf-8")
+    here = Lookout("b200", tariffs, find=one_card)
+    assert here.presence(1).torch_device == here.presence(None).torch_device == "cuda"
+    assert here.presence(2).torch_device is None
+    assert here.presence(2).problem == "declared 2 x b200, found NVIDIA B200"
+    assert Lookout("b200", tariffs, nodes=2, find=one_card).presence(2).torch_device == "cuda"
+    assert len(asked) == 2, "each look-out asks the machine once"
