@@ -27,7 +27,7 @@ from runner.measure.environment import worker_environment
 from runner.measure.installed import refuse_without_packages
 from runner.measure.job import CorpusSource, Job
 from runner.measure.rows import verdict_on_end
-from runner.measure.run import frozen_protocol, model_source
+from runner.measure.sources import frozen_protocol, model_source
 from runner.measure.supervisor import WORKER, StopRequest, run_worker
 from runner.pricing.times import parse_instant
 from runner.pricing.window import access_window

@@ -17,7 +17,7 @@ from runner.measure.environment import worker_environment
 from runner.measure.job import Job
 from runner.measure.nodes import Nodes, connect
 from runner.measure.rows import verdict_on_end
-from runner.measure.run import corpus_files, corpus_source, model_source, read_ids
+from runner.measure.sources import corpus_files, corpus_source, model_source, read_ids
 from runner.measure.supervisor import StopRequest, run_worker
 from runner.protocol.freeze import load_lock
 from runner.protocol.modelfiles import check_model

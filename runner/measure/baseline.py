@@ -19,7 +19,7 @@ from runner.measure.environment import worker_environment
 from runner.measure.installed import refuse_without_packages
 from runner.measure.job import ZERO_TOKENS, Job, ModelSource
 from runner.measure.rows import WorkFiles, verdict_on_end
-from runner.measure.run import corpus_source
+from runner.measure.sources import corpus_source
 from runner.measure.supervisor import ChildEnd, StopRequest, run_worker
 from runner.protocol.judgement import check_inputs
 from runner.protocol.labels import label_table

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from runner.evidence.campaign import Campaign
 from runner.evidence.files import write_atomic
-from runner.measure.run import frozen_protocol
 from runner.measure.schedule import Planned, schedule
+from runner.measure.sources import frozen_protocol
 from runner.protocol.freeze import load_lock
 
 PLANNED_COLUMNS = (
