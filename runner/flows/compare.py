@@ -88,7 +88,7 @@ class Comparison:
         yield ""
         yield self.verdict
         for what, changes in self.changes.items():
-            yield f"{what}: " + ("the same" if not changes else f"{len(changes)} differences")
+            yield f"{what}: " + ("the same" if not changes else f"{len(changes)} difference{'s' * (len(changes) > 1)}")
             yield from (f"  {change}" for change in changes)
         if self.pairs and not self.obstacles:
             yield "configuration            A            B      B/A"

@@ -116,7 +116,8 @@ def attached_files(pdf: Path) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     left = MOST_BYTES
     try:
-        with pikepdf.open(pdf) as document:
+        # From bytes: pikepdf takes no path that is not UTF-8.
+        with pikepdf.open(io.BytesIO(pdf.read_bytes())) as document:
             for name, spec in document.attachments.items():
                 path = spec.description or name
                 if path in found or path.replace("/", "~") != name or spec.filename != name:

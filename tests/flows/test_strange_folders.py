@@ -216,3 +216,11 @@ def test_lines_of_the_signers_file_that_do_not_hold_now(campaign: Campaign, tmp_
     assert ok and text.endswith("made by b")
     ok, text = trusted(f'"sel\x1b[31mler" {key}')
     assert ok and "\x1b" not in text
+
+
+def test_a_pdf_is_read_from_a_folder_whose_name_is_not_utf_8(reported: Path, tmp_path: Path) -> None:
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/not-\xff-utf-8"))
+    folder.mkdir()
+    (folder / "note.pdf").write_bytes((reported / "note" / "decision-note.pdf").read_bytes())
+    assert "note/decision.json" in attached_files(folder / "note.pdf")
+    assert verify(folder / "note.pdf").accepted
