@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as types
 from pyarrow import lib
@@ -16,6 +18,14 @@ from runner.corpus.columns import column_places
 from runner.errors import InputRefused
 
 _BATCH_ROWS = 8192
+
+
+def mapped(file: Path) -> Any:
+    """The file as a source for pyarrow, mapped into memory; OSError or ArrowException if that fails.
+
+    A name goes in as bytes: pyarrow encodes text as UTF-8, which not every name of a folder is.
+    """
+    return pa.memory_map(os.fsencode(file))
 
 
 def parquet_rows(file: Path, columns: Sequence[str]) -> Iterator[tuple[int, tuple[str | None, ...]]]:
@@ -38,7 +48,9 @@ def refuse_float_column(file: Path, column: str) -> None:
         schema = parquet.schema_arrow
         if column in schema.names and types.is_floating(schema.field(column).type):
             raise InputRefused(
-                "the ids are floating-point numbers, so their digits cannot be trusted", file=file, column=column,
+                "the ids are floating-point numbers, so their digits cannot be trusted",
+                file=file,
+                column=column,
                 next_step="write the ids as text",
             )
 
@@ -53,7 +65,9 @@ def class_names(file: Path, column: str) -> dict[str, str]:
             raise ValueError
     except (KeyError, TypeError, ValueError):
         raise InputRefused(
-            "the file does not name its classes", file=file, column=column,
+            "the file does not name its classes",
+            file=file,
+            column=column,
             next_step="name them with --label-names FILE or --label-name",
         ) from None
     return {str(number): name for number, name in enumerate(names)}
@@ -63,7 +77,7 @@ def class_names(file: Path, column: str) -> dict[str, str]:
 def _opened(file: Path) -> Iterator[Any]:
     open_parquet: Any = pq.ParquetFile
     try:
-        with open_parquet(file) as parquet:
+        with mapped(file) as source, open_parquet(source) as parquet:
             yield parquet
     except (lib.ArrowException, OSError) as error:
         # pyarrow reports damaged metadata as an OSError without a number.

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from runner.corpus.parquet import mapped
 from runner.corpus.read import iter_table
 from runner.errors import InputRefused, show_value
 from runner.evidence.canonical import sha256_file
@@ -60,12 +61,13 @@ def read_predictions(path: Path) -> Predictions:
 
 def _read_parquet(path: Path) -> Predictions:
     try:
-        schema = pq.read_schema(path)
+        source = mapped(path)
+        schema = pq.read_schema(source)
         for column in ("id", "label"):
             if column not in schema.names:
                 raise InputRefused("the prediction file lacks a column", file=path, column=column)
         columns = [name for name in ("id", "label", "score", "scores") if name in schema.names]
-        table = pq.read_table(path, columns=columns, read_dictionary=["label"], memory_map=True)
+        table = pq.read_table(source, columns=columns, read_dictionary=["label"])
     except OSError as error:
         raise InputRefused(f"the prediction file cannot be read: {error.strerror or error}", file=path) from None
     except pa.ArrowException as error:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from runner.corpus.parquet import mapped
 from runner.corpus.read import Corpus
 from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
@@ -84,7 +85,8 @@ def write_reference(corpus: Corpus, path: Path) -> None:
     }
     for index, name in enumerate(corpus.group_columns):
         columns[_GROUP + name] = pa.array([document.groups[index] for document in documents], pa.string())
-    pq.write_table(pa.table(columns), path, compression="zstd")
+    with path.open("wb") as stream:
+        pq.write_table(pa.table(columns), stream, compression="zstd")
 
 
 def load_reference(campaign: Campaign, lock: Lock, corpus_id: str) -> Reference:
@@ -98,9 +100,10 @@ def load_reference(campaign: Campaign, lock: Lock, corpus_id: str) -> Reference:
 
 def reference_of(path: Path, corpus_id: str, table: LabelTable, model: Model) -> Reference:
     """The content of one reference file, labels as classes of the table."""
-    names = pq.read_schema(path).names
+    source = mapped(path)
+    names = pq.read_schema(source).names
     # Repeated values are never made into texts: ten million labels are ten million small numbers.
-    columns = pq.read_table(path, memory_map=True, read_dictionary=[name for name in names if name != "id"])
+    columns = pq.read_table(source, read_dictionary=[name for name in names if name != "id"])
     groups = {name.removeprefix(_GROUP): _group(columns[name]) for name in names if name.startswith(_GROUP)}
     return Reference(corpus_id, columns["id"], _truth(columns["label"], table, model), table, groups)
 
@@ -127,13 +130,16 @@ def checked_baseline(predictions: Predictions, reference: Reference) -> Baseline
     """A baseline must itself be a complete and valid set of predictions."""
     match = match_ids(reference.ids, predictions)
     if not match.counts.ids_match:
-        raise _baseline_refused(predictions, f"its ids are not those of the corpus: {describe(match.counts)}",
-                                match.counts)
+        raise _baseline_refused(
+            predictions, f"its ids are not those of the corpus: {describe(match.counts)}", match.counts
+        )
     codes = label_codes(predictions.labels, reference.table.labels)
     faults = (*label_faults(predictions, codes, reference.table.labels), *score_faults(predictions))
     if faults:
         raise InputRefused(
-            "the baseline cannot be used: labels or scores are not valid", file=predictions.path, details=faults,
+            "the baseline cannot be used: labels or scores are not valid",
+            file=predictions.path,
+            details=faults,
             next_step="runner baseline",
         )
     score = None if predictions.score is None else match.in_corpus_order(predictions.score)
@@ -161,7 +167,8 @@ def check_file(campaign: Campaign, locked: LockedFile, what: str) -> Path:
     found = sha256_file(path)
     if found != locked.sha256:
         raise InputRefused(
-            f"{what} is not the frozen one", file=path,
+            f"{what} is not the frozen one",
+            file=path,
             details=(f"sha256 frozen: {locked.sha256}", f"sha256 now:    {found}"),
             next_step="put the frozen file back",
         )
@@ -170,7 +177,10 @@ def check_file(campaign: Campaign, locked: LockedFile, what: str) -> Path:
 
 def _baseline_refused(predictions: Predictions, what: str, counts: IdCounts) -> InputRefused:
     return InputRefused(
-        f"the baseline cannot be used: {what}", file=predictions.path, column="id", details=details(counts),
+        f"the baseline cannot be used: {what}",
+        file=predictions.path,
+        column="id",
+        details=details(counts),
         next_step="runner baseline",
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from runner.cli.main import run
 from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
 from runner.evidence.signing import signing_key
@@ -25,6 +27,8 @@ from runner.flows.verify import verify
 from runner.note import attachments
 from runner.note.attachments import attached_files
 from runner.seal.pdf import active_content
+from tests.flows.conftest import RENTAL
+from tests.support.small_campaign import PROTOCOL, make_campaign
 
 
 @contextmanager
@@ -224,3 +228,35 @@ def test_a_pdf_is_read_from_a_folder_whose_name_is_not_utf_8(reported: Path, tmp
     (folder / "note.pdf").write_bytes((reported / "note" / "decision-note.pdf").read_bytes())
     assert "note/decision.json" in attached_files(folder / "note.pdf")
     assert verify(folder / "note.pdf").accepted
+
+
+def test_the_whole_chain_works_in_a_folder_whose_name_is_not_utf_8(
+    measured: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Issue 5: folders have the names they have; from corpus to archive nothing takes them for UTF-8."""
+    place = Path(os.fsdecode(os.fsencode(tmp_path) + b"/not-\xff-utf-8"))
+    place.mkdir()
+
+    def command(root: Path, *arguments: str) -> None:
+        status = run(["--campaign", str(root), *arguments])
+        assert status == 0, (arguments, capsys.readouterr().err)
+
+    fresh = make_campaign(tmp_path / "fresh", protocol=PROTOCOL).root
+    shutil.copyfile(measured / "tariffs.csv", fresh / "tariffs.csv")
+    fresh = fresh.rename(place / "fresh")
+    data = place / "data.parquet"
+    shutil.copyfile(measured / "records" / "predictions" / "a000.parquet", data)
+    columns = ("--text-column", "id", "--tokenizer", "words", "--all", "--licence", "own", "--permission", "own")
+    command(fresh, "corpus", "--from", str(data), *columns)
+    command(fresh, "freeze")
+    command(fresh, "plan")
+
+    root = place / "measured"
+    shutil.copytree(measured, root)
+    (root / "rental.toml").write_text(RENTAL, encoding="utf-8")
+    for words in (["validate"], ["decide"], ["report"], ["verify"], ["archive", "--rental", str(root / "rental.toml")]):
+        command(root, *words)
+    (archive,) = (root / "archive").glob("*.zip")
+    command(root, "verify", str(archive))
+    command(root, "compare", str(root), str(archive))
+    command(root, "again", str(archive), str(place / "again"))
