@@ -14,7 +14,7 @@ MAKEFLAGS += --no-print-directory
 # into a shell line and never expanded by make.
 PYTHON ?= python3
 USER_VARIABLES := PYTHON EXTRAS SYSTEM_TORCH CAMPAIGN GPU BATCHES SERIES PASSES HOURS DAYS LOTS ACCEPTED NOTE_LANG \
-  RENTAL FROM LICENCE PERMISSION TUNING SIGNERS FIGURES TESTS DOCUMENTS LEDGER TO TARIFFS ATTEMPT REASON RULE
+  RENTAL FROM LICENCE PERMISSION TUNING GROUP_COLUMN SKIP_EMPTY SIGNERS FIGURES TESTS DOCUMENTS LEDGER TO TARIFFS ATTEMPT REASON RULE
 $(foreach name,$(USER_VARIABLES),$(eval override $(name) := $$(value $(name))))
 export $(USER_VARIABLES)
 
@@ -111,9 +111,10 @@ lab: $(INSTALLED) ## Everything for working by hand into lab/: instructions, bla
 protocol: $(INSTALLED) ## Start a quality protocol of your own; asks what it needs to know
 	@$(RUNNER) protocol new $(STATUS)
 
-corpus: $(INSTALLED) ## Build a corpus from your own data: FROM=my.csv LICENCE=... PERMISSION=... [TUNING=500]
+corpus: $(INSTALLED) ## Build a corpus: FROM=my.csv LICENCE=... PERMISSION=... [TUNING=500] [GROUP_COLUMN=region] [SKIP_EMPTY=1]
 	@$(RUNNER) corpus $${FROM:+--from "$$FROM"} $${LICENCE:+--licence "$$LICENCE"} $${PERMISSION:+--permission "$$PERMISSION"} \
-	  $${TUNING:+--tuning "$$TUNING"} $(STATUS)
+	  $${TUNING:+--tuning "$$TUNING"} $${GROUP_COLUMN:+--group-column "$$GROUP_COLUMN"} \
+	  $$(case "$$SKIP_EMPTY" in (''|0|no) ;; (*) echo --skip-empty ;; esac) $(STATUS)
 
 doctor: $(INSTALLED) ## Say what can be measured on this machine, and why not
 	@$(RUNNER) doctor $(STATUS)

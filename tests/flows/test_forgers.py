@@ -13,7 +13,7 @@ import pytest
 from runner.cli.main import run
 from runner.evidence.attempt import FileReference
 from runner.evidence.campaign import Campaign
-from runner.evidence.canonical import content_sha256, pretty_json, sha256_bytes
+from runner.evidence.canonical import content_sha256, pretty_json, sha256_bytes, sha256_file
 from runner.evidence.checks import read_signer
 from runner.evidence.signing import Purpose, sign, signing_key
 from runner.flows.archive import make_archive
@@ -127,6 +127,40 @@ def test_samples_journals_and_manifests_are_the_ones_that_rows_name(campaign: Ca
         sign_again(campaign)
         assert any("missing, named by a009" in line for line in verify(campaign.root).lines())
         (campaign.root / relative).write_bytes(SAMPLES)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ({}, "no list 'samples'"),
+        ([], "no list 'samples'"),
+        ({"samples": [[0.0, {"resident": 1}], [1.0]]}, "sample 2 is not"),
+        ({"samples": [["0", {"resident": 1}]]}, "sample 1 is not"),
+        ({"samples": [[0.0, {"resident": "x"}]]}, "counter 'resident' of sample 1"),
+        ({"samples": [[0.0, {"resident": -1}]]}, "counter 'resident' of sample 1"),
+    ],
+)
+def test_memory_samples_of_another_form_are_refused_by_name(
+    campaign: Campaign, capsys: pytest.CaptureFixture[str], content: object, words: str
+) -> None:
+    """M24: a row and its hash may name a file that holds no samples; report says which, verify does too."""
+    path = campaign.records / "memory" / "a009.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps(content), encoding="utf-8")
+    memory = FileReference(path="records/memory/a009.json", sha256=sha256_file(path))
+    predictions = write_predictions(campaign.predictions / "a009.parquet", [(row[0], row[2]) for row in ROWS])
+    attempt = make_attempt(campaign, load_lock(campaign), predictions, number=9, memory_timeline=memory)
+    store_attempt(campaign, attempt)
+    judge_campaign(campaign)
+    before = (campaign.note / "SHA256SUMS").read_bytes()
+    assert run(["--campaign", str(campaign.root), "report"]) == 2
+    said = capsys.readouterr().err
+    assert words in said and "a009.json" in said and "Traceback" not in said
+    assert (campaign.note / "SHA256SUMS").read_bytes() == before
+    found = verify(campaign.root)
+    (step,) = (step for step in found.steps if step.name == "text of the note")
+    assert not found.accepted
+    assert step.status == "failed" and "records/memory/a009.json" in step.finding, step
 
 
 def rechain(campaign: Campaign) -> None:

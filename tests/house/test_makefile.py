@@ -111,6 +111,9 @@ def test_what_is_not_given_is_not_passed(front_door: Path) -> None:
         ("exclude", ["ATTEMPT=a1", "REASON=power cut", "RULE=machine_id = m-1"],
          ["exclude", "--reason", "power cut", "--rule", "machine_id = m-1", "a1"]),
         ("calculator", ["NOTE_LANG=tr"], ["calculator", "--language", "tr"]),
+        ("corpus", ["FROM=a b.csv", "GROUP_COLUMN=my region", "SKIP_EMPTY=1", "TUNING=5"],
+         ["corpus", "--from", "a b.csv", "--tuning", "5", "--group-column", "my region", "--skip-empty"]),
+        ("corpus", ["FROM=a.csv", "SKIP_EMPTY=0"], ["corpus", "--from", "a.csv"]),
     ],
 )  # fmt: skip
 def test_issue_4_targets_beside_the_chain_pass_what_is_given(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from runner.decide.model import BalanceRow
-from runner.errors import InputRefused
+from runner.errors import InputRefused, show_value
 from runner.evidence.attempt import Attempt
 from runner.evidence.canonical import load_json_file, sha256_file
 from runner.note.figures.canvas import Drawing, blank
@@ -113,17 +115,45 @@ def _read(pen: Pen, row: BalanceRow, attempt: Attempt) -> Course | None:
     path = pen.evidence.campaign.inside(attempt.memory_timeline.path)
     if not path.is_file() or sha256_file(path) != attempt.memory_timeline.sha256:
         raise InputRefused("the memory samples are missing or were changed", file=path, value=attempt.attempt_id)
-    samples = load_json_file(path)["samples"]
+    samples = _samples(path)
     if not samples:
         return None
     names = sorted({name for _, values in samples for name in values})
     return Course(
         row=row,
         attempt=attempt,
-        seconds=tuple(float(at) for at, _ in samples),
+        seconds=tuple(at for at, _ in samples),
         counters={name: tuple(values.get(name) for _, values in samples) for name in names},
         capacity=_capacities(attempt),
     )
+
+
+def _samples(path: Path) -> list[tuple[float, dict[str, int]]]:
+    """Seconds and bytes per counter. Row and hash may fit a file of another form: it is refused with what is wrong."""
+    content = load_json_file(path)
+    samples = content.get("samples") if isinstance(content, dict) else None
+    if not isinstance(samples, list):
+        raise _malformed(path, "it has no list 'samples'")
+    for number, sample in enumerate(samples, start=1):
+        if not (
+            isinstance(sample, list) and len(sample) == 2 and _is_number(sample[0]) and isinstance(sample[1], dict)
+        ):
+            raise _malformed(path, f"sample {number} is not [seconds, counters]", sample)
+        for name, value in sample[1].items():
+            if not _is_number(value) or value < 0:
+                raise _malformed(path, f"counter {show_value(name)} of sample {number} is not a number of bytes", value)
+    return [(float(at), values) for at, values in samples]
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _malformed(path: Path, what: str, value: object = None) -> InputRefused:
+    return InputRefused(
+        f"the memory samples are not in the form that measure writes: {what}", file=path, value=value,
+        next_step="put the measured file back, or measure again; runner exclude leaves the attempt out with its reason",
+    )  # fmt: skip
 
 
 def _capacities(attempt: Attempt) -> dict[str, int]:
