@@ -90,6 +90,7 @@ def archive(session: Session, rental: Path, without_texts: bool) -> Output:
         f"rental record: {', '.join(made.match.matched) or 'no field'} as decided",
         *(f"  {', '.join(fields)}: {reason}" for reason, fields in made.match.by_reason().items()),
         *(f"left out: {what}" for what in made.left_out),
+        *(f"warning: {warning}" for warning in made.warnings),
         f"next: runner verify {made.path}",
     ]
     data = {
@@ -100,5 +101,6 @@ def archive(session: Session, rental: Path, without_texts: bool) -> Output:
         "matched": list(made.match.matched),
         "not_applicable": [list(pair) for pair in made.match.not_applicable],
         "left_out": list(made.left_out),
+        "warnings": list(made.warnings),
     }
     return Output(lines, data)

@@ -17,6 +17,7 @@ from runner.evidence.signing import Purpose, sign, signing_key
 from runner.flows import integrity
 from runner.flows.verification import Step
 from runner.pricing.rental import Expected, RentalMatch, match_rental, read_rental
+from runner.protocol.modelfiles import model_changes
 from runner.protocol.read import read_plan
 from runner.protocol.schema import Lock
 from runner.seal.bag import LEFT_OUT, RENTAL, build_bag
@@ -29,7 +30,10 @@ _MODEL_MOST_BYTES = 64_000_000
 
 @dataclass(frozen=True)
 class Archived:
-    """The archive, how the rental matched, and what was left out of it (with the reason)."""
+    """The archive, how the rental matched, and what was left out of it (with the reason).
+
+    `warnings`: what somebody who counts on the archive should know, such as a model that is nowhere in it.
+    """
 
     path: Path
     files: int
@@ -37,6 +41,7 @@ class Archived:
     key: str
     match: RentalMatch
     left_out: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
 
 
 def make_archive(
@@ -45,6 +50,7 @@ def make_archive(
     """Check note and rental, then write `archive/<note id>.zip` as a whole or not at all.
 
     Without `texts` the archive may be shown to others: corpora and model stay out and are named (M53).
+    A model in the folder that is not the frozen one is not accepted (MO-19), enclosed or not.
     """
     rental = read_rental(rental_path)
     listed = integrity.check_list(campaign, None)
@@ -58,11 +64,13 @@ def make_archive(
     payload: dict[str, Source] = {name: campaign.root / name for name in listed.signed.files}
     payload |= {name: campaign.root / name for name in (SIGNED_LIST, SIGNED_LIST_SIGNATURE)}
     payload[RENTAL] = rental_path.read_bytes()
+    lock = Lock.load(campaign.lock)
+    _refuse_other_model(campaign, lock)
+    warnings: tuple[str, ...] = ()
     if texts:
-        model, left_out = _model(campaign)
+        model, left_out, warnings = _model(campaign, lock)
         payload |= model
     else:
-        lock = Lock.load(campaign.lock)
         withheld = sorted(name for name in payload if holds_texts(lock, name))
         payload = {name: source for name, source in payload.items() if name not in withheld}
         payload[LEFT_OUT] = "".join(f"{name}\n" for name in withheld).encode("utf-8")
@@ -74,12 +82,13 @@ def make_archive(
         "Bag-Software-Agent": THIS_CODE,
         "Signed-With": key.label,
         "Rental-Order": show_value(rental.order),
+        "Model": "enclosed" if texts and not left_out else f"not enclosed: {left_out[-1]}",
     }
     name = listed.signed.note_id if texts else f"{listed.signed.note_id}-without-texts"
     bag = build_bag(name, payload, info, lambda data: sign(data, key, Purpose.BAG))
     target = campaign.archive / f"{name}.zip"
     _write(target, bag)
-    return Archived(target, len(payload), target.stat().st_size, key.label, match, left_out)
+    return Archived(target, len(payload), target.stat().st_size, key.label, match, left_out, warnings)
 
 
 def match_decision(campaign: Campaign, rental: Rental) -> RentalMatch:
@@ -117,16 +126,39 @@ def _expected(row: BalanceRow) -> Expected:
     )
 
 
-def _model(campaign: Campaign) -> tuple[dict[str, Source], tuple[str, ...]]:
-    """The model's files when they are small; else only the lock's fingerprints of them."""
+def _model(campaign: Campaign, lock: Lock) -> tuple[dict[str, Source], tuple[str, ...], tuple[str, ...]]:
+    """The model's files when they are small, else why not, and a warning where no hub keeps the model either."""
     folder = model_folder(campaign)
     if folder is None:
-        return {}, ("the model, which is not in the campaign folder: the lock holds its fingerprints",)
+        reason = "the model, which is not in the campaign folder: the lock holds its fingerprints"
+        kept = lock.judgement.model_revision is not None
+        return (
+            {},
+            (reason,),
+            () if kept else ("the measured model itself is in no file of this archive: keep it yourself",),
+        )
     found = {campaign.relative(path): path for path in sorted((campaign.root / folder).rglob("*")) if path.is_file()}
     size = sum(path.stat().st_size for path in found.values())
     if size > _MODEL_MOST_BYTES:
-        return {}, (f"the model ({size} bytes): the lock holds the fingerprints of its files",)
-    return dict(found), ()
+        return {}, (f"the model ({size} bytes): the lock holds the fingerprints of its files",), ()
+    return dict(found), (), ()
+
+
+def _refuse_other_model(campaign: Campaign, lock: Lock) -> None:
+    """A cut off or exchanged model must not be sealed as the measured one; `verify` would not accept it either."""
+    if model_folder(campaign) is None:
+        return
+    try:
+        details = tuple(str(change) for change in model_changes(campaign, lock))
+    except InputRefused as error:  # no config.json any more, pickles that came in
+        details = (error.what, *error.details)
+    if details:
+        raise NotAccepted(
+            "the model in the campaign folder is not the frozen one, so it is not archived",
+            file=campaign.protocol_dir / lock.protocol.model.source,
+            details=details,
+            next_step="put the frozen files back, or move the folder away (the archive then says that it has no model)",
+        )
 
 
 def _not_signed(campaign: Campaign, step: Step) -> InputRefused:

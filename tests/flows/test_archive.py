@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,50 @@ def test_a_large_model_is_left_out_and_named(campaign: Campaign, monkeypatch: py
     made = make_archive(campaign, campaign.root / "rental.toml", {})
     assert not any(name.startswith("protocol/model") for name in read_bag(made.path).payload)
     assert made.left_out[0].startswith("the model (")
+
+
+def cut_off(model: Path) -> None:
+    path = model / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:-5])
+
+
+@pytest.mark.parametrize(
+    ("spoil", "named"),
+    [
+        (cut_off, "model.safetensors"),
+        (lambda model: (model / "model.safetensors").unlink(), "weights"),
+        (lambda model: (model / "tokenizer_config.json").unlink(), "tokenizer_config.json"),
+        (lambda model: (model / "config.json").unlink(), "config.json"),
+        (lambda model: (model / "more.safetensors").write_bytes(b"x"), "more.safetensors"),
+    ],
+)
+@pytest.mark.parametrize("texts", [True, False])
+def test_a_model_that_is_not_the_frozen_one_is_not_archived(
+    campaign: Campaign, capsys: pytest.CaptureFixture[str], spoil: Callable[[Path], object], named: str, *, texts: bool
+) -> None:
+    """MO-19, M45: checked, but not accepted: exit 3, the file is named, no archive; verify says the same."""
+    spoil(campaign.protocol_dir / "model")
+    options = [] if texts else ["--without-texts"]
+    command = ["--campaign", str(campaign.root), "archive", "--rental", str(campaign.root / "rental.toml"), *options]
+    assert run(command) == 3
+    said = capsys.readouterr().err
+    assert "not the frozen one, so it is not archived" in said and named in said
+    assert not campaign.archive.exists()
+    assert next(step for step in verify(campaign.root).steps if step.name == "model").status == "failed"
+
+
+def test_an_archive_without_its_model_says_so(campaign: Campaign, capsys: pytest.CaptureFixture[str]) -> None:
+    """M45: warned in the output, recorded in the signed bag, `not checked` for whoever verifies it."""
+    rental = campaign.root / "rental.toml"
+    assert read_bag(make_archive(campaign, rental, {}).path).info["Model"] == "enclosed"
+    shutil.rmtree(campaign.protocol_dir / "model")
+    assert run(["--campaign", str(campaign.root), "archive", "--rental", str(rental)]) == 0
+    assert "warning: the measured model itself is in no file of this archive" in capsys.readouterr().out
+    (archive,) = campaign.archive.glob("*.zip")
+    assert read_bag(archive).info["Model"].startswith("not enclosed: the model, which is not in the campaign folder")
+    found = verify(archive)
+    assert found.accepted
+    assert next(step for step in found.steps if step.name == "model").status == "not checked"
 
 
 def test_the_command_speaks_json(campaign: Campaign, capsys: pytest.CaptureFixture[str]) -> None:
