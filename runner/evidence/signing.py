@@ -13,7 +13,8 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -171,20 +172,33 @@ def _check_signer(
     return SignatureCheck(False, None, fingerprint, refusal)
 
 
-def _make_local_key(path: Path) -> None:
-    """An Ed25519 key without passphrase, readable by its owner only; never over an existing one."""
+@contextmanager
+def new_key_file(path: Path) -> Iterator[Path]:
+    """A place, in a folder that only the owner may enter, to make a local key, which then goes to `path` as a whole.
+
+    Never over an existing one: if another process was faster, its key stays. A `.pub` beside it goes along.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     path.parent.chmod(0o700)
     with tempfile.TemporaryDirectory(prefix=".new-key-", dir=path.parent) as folder:
         made = Path(folder) / path.name
-        done = _ssh_keygen("-q", "-t", "ed25519", "-N", "", "-C", LOCAL_KEY_COMMENT, "-f", str(made), stdin=b"")
-        if done.returncode != 0:
-            raise InputRefused(f"a local test key could not be made: {_last_line(done)}", file=path)
+        yield made
+        made.chmod(0o600)
         try:
             os.link(made, path)
         except FileExistsError:
-            return  # another process was faster; its key is used
-        made.with_suffix(".pub").replace(path.with_suffix(".pub"))
+            return
+        public = made.with_name(made.name + ".pub")
+        if public.exists():
+            public.replace(path.with_name(public.name))
+
+
+def _make_local_key(path: Path) -> None:
+    """An Ed25519 key without passphrase, readable by its owner only; never over an existing one."""
+    with new_key_file(path) as made:
+        done = _ssh_keygen("-q", "-t", "ed25519", "-N", "", "-C", LOCAL_KEY_COMMENT, "-f", str(made), stdin=b"")
+        if done.returncode != 0:
+            raise InputRefused(f"a local test key could not be made: {_last_line(done)}", file=path)
 
 
 def _probe(path: Path, *, local_test: bool) -> SigningKey:

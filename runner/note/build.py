@@ -18,7 +18,7 @@ from runner.note.evidence import read_evidence
 from runner.note.figures import Figure, make_figures
 from runner.note.fonts import covered_characters, font_faces, linked_font_faces, show_uncovered
 from runner.note.format import Formatter
-from runner.note.html import parse_document, print_page, print_style, screen_page
+from runner.note.html import Parsed, parse_document, print_page, print_style, screen_page
 from runner.note.i18n import Catalogue, load_catalogue
 from runner.note.markdown import render_markdown
 from runner.note.pdf import render_pdf
@@ -71,9 +71,7 @@ def build_note(
     """
     folder, templates = campaign.note, templates_of(campaign)
     draft, drawn = _drawn(campaign, language, key, example=example)
-    figures = {name: compact(data, name=name) for name, data in drawn.items()}
-    document = parse_document(draft.markdown, draft.catalogue)
-    html = screen_page(document, templates, draft.catalogue, figures, lambda used: font_faces(templates, used))
+    document, figures, html = _screen(templates, draft, drawn)
     write_atomic(folder / "decision-note.qmd", draft.markdown.encode("utf-8"))
     for name, data in drawn.items():
         write_atomic(folder / name, data)
@@ -93,9 +91,7 @@ def note_pages(campaign: Campaign, language: str = "en", *, key: SigningKey | No
     """Text, HTML and figures as `build_note` would write them, by name in the note folder; nothing is written."""
     templates = templates_of(campaign)
     draft, drawn = _drawn(campaign, language, key)
-    figures = {name: compact(data, name=name) for name, data in drawn.items()}
-    document = parse_document(draft.markdown, draft.catalogue)
-    html = screen_page(document, templates, draft.catalogue, figures, lambda used: font_faces(templates, used))
+    _, _, html = _screen(templates, draft, drawn)
     return {"decision-note.qmd": draft.markdown.encode("utf-8"), "decision-note.html": html.encode("utf-8"), **drawn}
 
 
@@ -105,6 +101,14 @@ def _drawn(
     with tempfile.TemporaryDirectory(prefix="runner-figures-") as temporary:
         draft = _draft(campaign, language, key, Path(temporary), example=example)
         return draft, {f"figures/{figure.path.name}": figure.path.read_bytes() for figure in draft.figures}
+
+
+def _screen(templates: Path, draft: _Draft, drawn: Mapping[str, bytes]) -> tuple[Parsed, dict[str, ET.Element], str]:
+    """The parsed text, the figures as they are set into a page, and the HTML."""
+    figures = {name: compact(data, name=name) for name, data in drawn.items()}
+    document = parse_document(draft.markdown, draft.catalogue)
+    html = screen_page(document, templates, draft.catalogue, figures, lambda used: font_faces(templates, used))
+    return document, figures, html
 
 
 def _draft(

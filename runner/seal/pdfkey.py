@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
+from runner.evidence.signing import new_key_file
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate
@@ -99,19 +100,8 @@ def _make_local(path: Path) -> None:
     data = pkcs12.serialize_key_and_certificates(
         b"local test key", key, _self_signed(key), None, serialization.NoEncryption()
     )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.parent.chmod(0o700)
-    temporary = path.parent / f".{path.name}.{os.getpid()}.tmp"
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(data)
-        if not path.exists():
-            os.link(temporary, path)
-    except FileExistsError:
-        return  # another process was faster; its key is used
-    finally:
-        temporary.unlink(missing_ok=True)
+    with new_key_file(path) as made:
+        made.write_bytes(data)
 
 
 def _self_signed(key: object) -> Certificate:

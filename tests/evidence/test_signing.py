@@ -13,7 +13,7 @@ import pytest
 
 from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
-from runner.evidence.signing import Purpose, SigningKey, check_signature, known_key, sign, signing_key
+from runner.evidence.signing import Purpose, SigningKey, check_signature, known_key, new_key_file, sign, signing_key
 from runner.evidence.sshsig import NotCanonical, SshSignature, format_signature, parse_signature
 
 DATA = b"sha256 list\n"
@@ -52,6 +52,16 @@ def test_the_local_key_is_made_once(tmp_path: Path) -> None:
     made = signing_key(campaign, {})
     assert signing_key(campaign, {}) == known_key(campaign, {}) == made
     assert sorted(path.name for path in campaign.keys_dir.iterdir()) == ["local-test-key", "local-test-key.pub"]
+
+
+def test_a_key_that_another_process_made_meanwhile_stays(tmp_path: Path) -> None:
+    """Both kinds of local keys are placed by this: never over an existing one, and nothing is left beside it."""
+    path = tmp_path / "keys" / "local"
+    with new_key_file(path) as made:
+        made.write_bytes(b"slower")
+        made.with_name("local.pub").write_bytes(b"slower")
+        path.write_bytes(b"faster")
+    assert [(item.name, item.read_bytes()) for item in path.parent.iterdir()] == [("local", b"faster")]
 
 
 def test_a_valid_signature_without_signers_names_nobody(signature: bytes, key: SigningKey) -> None:
