@@ -8,7 +8,7 @@ from runner.evidence.signing import SigningKey
 from runner.note.evidence import Evidence
 from runner.note.parts.appendix import checking, fingerprints
 from runner.note.parts.frozen import frozen
-from runner.note.parts.measured import durations, memory, waste
+from runner.note.parts.measured import durations, memory, utilisation, waste
 from runner.note.parts.options import options
 from runner.note.parts.page_one import page_one
 from runner.note.parts.quality import quality
@@ -50,6 +50,7 @@ def build_context(
         "quality": quality(evidence, speaker),
         "memory": memory(evidence, speaker),
         "waste": waste(evidence, speaker),
+        "utilisation": utilisation(evidence, speaker),
         "rental": rental(evidence, speaker),
         "failures": failures(evidence, speaker),
         "attempts": attempts(evidence, speaker),

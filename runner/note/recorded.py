@@ -40,6 +40,7 @@ ERROR_KINDS = {
     "crash": N_("crash"),
     "unavailable": N_("device unavailable"),
     "unsupported": N_("unsupported"),
+    "launch": N_("start of several processes"),
     "non-finite logits": N_("outputs that are no finite numbers"),
     "model without trained weights": N_("model without trained weights"),
 }
@@ -143,6 +144,35 @@ SENTENCES = (
     N_("settings in effect are the program's own word; what it did not say is unknown"),
     N_("the program ended before it was {expected}"),
     N_("{n_count} weights are not in the model's files and would be random, first {name}"),
+    # several processes and machines
+    N_("rank {rank_count} was killed by the kernel"),
+    N_("rank {rank_count} of {all_count} was ended by {signal}, cause unknown"),
+    N_("rank {rank_count}: {message_why}"),
+    N_("rank 0 ended without a result"),
+    N_("a rank ended without a result ({codes})"),
+    N_("the nodes did not come together: {reason}"),
+    N_("the node's campaign has another lock"),
+    N_("node {rank_count}: {message_why}"),
+    N_("node {rank_count} is gone"),
+    N_("node {rank_count} did not report its end: {reason}"),
+    N_("there is no place for a node of rank {rank}"),
+    N_("{ranks_count} processes cannot be spread evenly over {nodes_count} nodes"),
+    N_("engine command starts one program: it may use several processes by itself"),
+    N_("this build of torch has no torch.distributed"),
+    N_(
+        "{ranks_count} processes ({backend}); busy seconds of the parts are those of rank 0; "
+        "ranks were busy for {least_value} to {most_value} s"
+    ),
+    N_("devices on the CPU are processes that share its cores: this says nothing about several cards"),
+    # share of the matrix rate
+    N_("not measured"),
+    N_("no accepted pass"),
+    N_("operations of a {family} are not known here"),
+    N_("no matrix rate was measured for this precision and number of threads"),
+    N_(
+        "the pass was faster than the matrix product measured for this type: "
+        "another type computes (int8), or others used the device"
+    ),
     # attempts of other locks
     N_("it does not carry the nonce of the freeze"),
     N_("unknown lock ({found}, this one is {lock})"),

@@ -120,9 +120,12 @@ class Speaker:
         return self.say(STATUS_NAMES[status.value])
 
     def settings(self, settings: Settings) -> str:
-        """What differs from plain settings, in words: `batch size 4, bf16, sorted by length`."""
+        """What differs from plain settings, in words: `engine packed, batch size 4, bf16, grouping length-sorted`."""
         t = self.catalogue
-        parts = [t.gettext("batch size %(size)s", size=str(settings.batch_size))]
+        parts = []
+        if settings.engine not in (None, "transformers"):
+            parts.append(t.gettext("engine %(name)s", name=settings.engine))
+        parts.append(t.gettext("batch size %(size)s", size=str(settings.batch_size)))
         parts += [str(value) for value in (settings.precision,) if value]
         plain = {"quantization": "none", "compile": "none", "grouping": "none", "padding_side": "right"}
         found = settings.as_json()
@@ -132,7 +135,11 @@ class Speaker:
         if settings.max_length is not None:
             parts.append(t.gettext("at most %(count)s tokens", count=self.fmt.integer(settings.max_length)))
         if settings.devices not in (None, 0, 1):
-            parts.append(t.gettext("%(count)s cards", count=str(settings.devices)))
+            parts.append(t.gettext("%(count)s devices", count=str(settings.devices)))
+        if settings.workers not in (None, 1):
+            parts.append(t.gettext("%(count)s processes per device", count=str(settings.workers)))
+        if settings.threads is not None:
+            parts.append(t.ngettext("%(count)s thread", "%(count)s threads", settings.threads))
         parts += [f"{name} {value}" for name, value in sorted(settings.extra.items())]
         return ", ".join(parts)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
 from runner.decide.model import BalanceRow, Summary
+from runner.evidence.attempt import Attempt, Status
 from runner.note.evidence import Evidence
 from runner.note.parts.tables import attempts_of
 from runner.note.words import NOTHING, Speaker
@@ -16,16 +18,22 @@ _MOST_RAW = 30
 
 def durations(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
     """One row per configuration, corpus and seed, with every raw duration."""
+    return {"rows": [_duration_row(name, summary, speaker) for name, _, summary in _named(evidence)]}
+
+
+def _named(evidence: Evidence) -> Iterator[tuple[str, BalanceRow, Summary]]:
+    """Every summary with its configuration's name; of several corpora or seeds, with these too."""
     several = len(evidence.lock.judgement.corpora) > 1 or len(evidence.protocol.measurement.seeds) > 1
-    pairs = [(row, summary) for row in evidence.measured_rows for summary in row.summaries]
-    return {"rows": [_duration_row(row, summary, several, speaker) for row, summary in pairs]}
+    for row in evidence.measured_rows:
+        for summary in row.summaries:
+            more = f" · {summary.corpus_id} · seed {summary.seed}" if several else ""
+            yield row.configuration_id + more, row, summary
 
 
-def _duration_row(row: BalanceRow, summary: Summary, several: bool, speaker: Speaker) -> dict[str, str]:
+def _duration_row(name: str, summary: Summary, speaker: Speaker) -> dict[str, str]:
     fmt = speaker.fmt
     raw = [exact_seconds(value) for value in summary.raw_seconds]
     places = places_of(max(raw, default=Decimal(1)))
-    name = row.configuration_id + (f" · {summary.corpus_id} · seed {summary.seed}" if several else "")
 
     def shown(text: str | None) -> str:
         return fmt.decimal(text, places) if text is not None else NOTHING
@@ -40,6 +48,7 @@ def _duration_row(row: BalanceRow, summary: Summary, several: bool, speaker: Spe
         "accepted": str(summary.accepted),
         "failures": str(summary.failures),
         "not_counted": str(summary.not_counted),
+        "truncated": _count(summary.truncated_documents, speaker),
         "rate": fmt.decimal(summary.documents_per_second, 1) if summary.documents_per_second else NOTHING,
     }
 
@@ -95,21 +104,47 @@ def waste(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
     """Tokens of the texts against tokens computed: the difference is padding."""
     fmt = speaker.fmt
     rows = []
-    for row in evidence.measured_rows:
-        for summary in row.summaries:
-            real, computed = summary.real_tokens, summary.computed_tokens
-            padding = None if real is None or not computed else Decimal(computed - real) / Decimal(computed)
-            rows.append(
-                {
-                    "name": row.configuration_id,
-                    "real": NOTHING if real is None else fmt.integer(real),
-                    "computed": NOTHING if computed is None else fmt.integer(computed),
-                    "padding": NOTHING if padding is None else fmt.percent(padding),
-                    "truncated": _count(summary.truncated_documents, speaker),
-                    "cut": _count(summary.cut_tokens, speaker),
-                }
-            )
+    for name, _, summary in _named(evidence):
+        real, computed = summary.real_tokens, summary.computed_tokens
+        padding = None if real is None or not computed else Decimal(computed - real) / Decimal(computed)
+        rows.append(
+            {
+                "name": name,
+                "real": NOTHING if real is None else fmt.integer(real),
+                "computed": NOTHING if computed is None else fmt.integer(computed),
+                "padding": NOTHING if padding is None else fmt.percent(padding),
+                "truncated": _count(summary.truncated_documents, speaker),
+                "cut": _count(summary.cut_tokens, speaker),
+            }
+        )
     return {"rows": rows}
+
+
+def utilisation(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
+    """Share of the device's own matrix rate: of the texts' operations, and of those executed; unknown has a reason."""
+    rows = []
+    for name, row, summary in _named(evidence):
+        shares = {"utilisation_real": summary.utilisation_real, "utilisation_executed": summary.utilisation_executed}
+        unknown = [key for key, value in shares.items() if value is None]
+        real, executed = (
+            NOTHING if value is None else speaker.fmt.percent(Decimal(value)) for value in shares.values()
+        )
+        why = _why_unknown(attempts_of(evidence, row), summary, unknown)
+        said = "; ".join(speaker.recorded(reason) for reason in why) or NOTHING
+        rows.append({"name": name, "real": real, "executed": executed, "why": said})
+    return {"rows": rows, "some_unknown": any(row["why"] != NOTHING for row in rows)}
+
+
+def _why_unknown(attempts: Sequence[Attempt], summary: Summary, names: Sequence[str]) -> list[str]:
+    """Reasons of the completed passes behind a summary, each once, in schedule order."""
+    passes = [
+        attempt
+        for attempt in attempts
+        if (attempt.corpus_id, attempt.seed) == (summary.corpus_id, summary.seed) and attempt.status is Status.COMPLETED
+    ]
+    lacking = [(one, name) for one in passes for name in names if one.telemetry.get(name) is None]
+    found = dict.fromkeys(one.telemetry_reasons.get(name, "not measured") for one, name in lacking)
+    return list(found) or (["no accepted pass"] if names else [])
 
 
 def _count(value: int | None, speaker: Speaker) -> str:
