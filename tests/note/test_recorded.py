@@ -7,16 +7,23 @@ from typing import Any, cast
 
 import pytest
 
+from runner.evidence.attempt import Settings
 from runner.evidence.campaign import Campaign
 from runner.judge.verdict import judge_attempt
 from runner.measure.memory import THIS_PROCESS, CudaCounters, PassMemory
+from runner.measure.passes import Work
 from runner.measure.rows import verdict_on_end
 from runner.measure.supervisor import ChildEnd
+from runner.measure.team import Team
+from runner.measure.team_report import RankReport
+from runner.measure.team_report import notes as team_notes
+from runner.measure.telemetry import _BEYOND
 from runner.note.format import Formatter
 from runner.note.i18n import load_catalogue
 from runner.note.words import Speaker
 from runner.protocol.freeze import freeze
 from tests.judge.test_case_records import BROKEN, RIGHT
+from tests.note.sample import NO_RATE
 from tests.support.small_campaign import PROTOCOL, make_attempt, make_campaign, write_predictions
 
 PREDICTIONS: list[tuple[str, list[tuple[str, str]]]] = [
@@ -141,3 +148,59 @@ def test_scopes_of_memory_counters_are_known() -> None:
     for scope in (*scopes, *(scope.replace(THIS_PROCESS, "worker process of rank 3 only") for scope in scopes)):
         assert "“" not in speaker().recorded(scope) and "„" not in speaker("de").recorded(scope), scope
         assert speaker("de").recorded(scope) != scope
+
+
+def rank_report(rank: int, seconds: float) -> RankReport:
+    return RankReport(rank, 0, "cpu", Work(), {"inference": seconds}, {}, 0, None, None, {})
+
+
+@pytest.mark.parametrize("language", ["de", "tr", "fr"])
+def test_m26_what_several_processes_leave_in_the_notes_is_known(language: str) -> None:
+    """Issue 6, point 11: as `team_report` writes them, numbers in the language's own form."""
+    team = Team(0, 2, 0, 0, 1, backend="gloo")
+    found = team_notes([rank_report(0, 1.25), rank_report(1, 0.5)], team, 2)
+    assert len(found) == 2
+    said = [speaker(language).recorded(one) for one in found]
+    assert all(one != text and not set("“„«").intersection(one) for one, text in zip(said, found, strict=True)), said
+    assert "0,500" in said[0] and "1,250" in said[0] and "gloo" in said[0]
+
+
+RANKS = (
+    "rank 1 of 2 was ended by SIGKILL, cause unknown",
+    "rank 0 was killed by the kernel",
+    "rank 3: fewer batches than processes, my words",
+    "rank 0 ended without a result",
+    "a rank ended without a result (rank 0: exit status 3)",
+    "the nodes did not come together: timed out",
+    "node 1 is gone",
+    "node 1: the node's campaign has another lock",
+    "node 1 did not report its end: timed out",
+    "there is no place for a node of rank 7",
+    "3 processes cannot be spread evenly over 2 nodes",
+    "engine command starts one program: it may use several processes by itself",
+)
+
+
+@pytest.mark.parametrize("message", RANKS)
+def test_m26_the_end_of_a_rank_or_node_is_said_in_the_notes_language(message: str) -> None:
+    """Messages of `launch` and `nodes`; what a rank itself said and is not ours stays, quoted."""
+    for language in ("de", "tr", "fr"):
+        said = speaker(language).error("launch", message)
+        assert message not in said and not said.startswith("launch"), said
+    assert "“" not in speaker().recorded(message) or "my words" in message
+
+
+@pytest.mark.parametrize("reason", [_BEYOND, "operations of a t5 are not known here", "not measured", NO_RATE])
+def test_issue_6_point_5_why_a_share_of_the_matrix_rate_is_unknown(reason: str) -> None:
+    assert speaker("de").recorded(reason) not in (reason, f"„{reason}“")
+
+
+def test_issue_6_point_4_settings_name_engine_processes_devices_and_threads() -> None:
+    """A plain variant keeps its short name; everything that was declared otherwise is said."""
+    settings = Settings(engine="packed", batch_size=8, padding="none", devices=2, workers=3, threads=1)
+    assert speaker().settings(settings) == (
+        "engine packed, batch size 8, fp32, attention sdpa, padding none, 2 devices, 3 processes per device, 1 thread"
+    )
+    assert speaker().settings(Settings(batch_size=4)) == "batch size 4, fp32, attention sdpa, padding longest"
+    assert speaker("de").settings(settings).startswith("Engine packed, Batchgröße 8")
+    assert speaker("tr").settings(settings).endswith("2 aygıt, aygıt başına 3 süreç, 1 iş parçacığı")
