@@ -14,7 +14,8 @@ MAKEFLAGS += --no-print-directory
 # into a shell line and never expanded by make.
 PYTHON ?= python3
 USER_VARIABLES := PYTHON EXTRAS SYSTEM_TORCH CAMPAIGN GPU BATCHES SERIES PASSES HOURS DAYS LOTS ACCEPTED NOTE_LANG \
-  RENTAL FROM LICENCE PERMISSION TUNING GROUP_COLUMN SKIP_EMPTY SIGNERS FIGURES TESTS DOCUMENTS LEDGER TO TARIFFS ATTEMPT REASON RULE
+  RENTAL FROM LICENCE PERMISSION TUNING GROUP_COLUMN SKIP_EMPTY SIGNERS FIGURES TESTS DOCUMENTS LEDGER TO TARIFFS ATTEMPT REASON RULE \
+  NNODES NODE_RANK RDZV_ENDPOINT RDZV_BACKEND RDZV_ID MODEL DEVICE
 $(foreach name,$(USER_VARIABLES),$(eval override $(name) := $$(value $(name))))
 export $(USER_VARIABLES)
 
@@ -56,9 +57,11 @@ freeze: $(INSTALLED) ## Fix the quality protocol before any time is looked at
 plan: $(INSTALLED) ## Write the blank sheet of planned attempts
 	@$(RUNNER) plan $(STATUS)
 
-measure: $(INSTALLED) ## Measure: GPU=b200 BATCHES="1 4 8" or SERIES=precision [PASSES=8]
+measure: $(INSTALLED) ## Measure: GPU=b200 BATCHES="1 4 8" or SERIES=precision [PASSES=8] [NNODES=2 NODE_RANK=0 ...]
 	@$(RUNNER) measure $${GPU:+--gpu "$$GPU"} $${BATCHES:+--batches "$$BATCHES"} $${SERIES:+--series "$$SERIES"} \
-	  $${PASSES:+--passes "$$PASSES"} $(STATUS)
+	  $${PASSES:+--passes "$$PASSES"} $${NNODES:+--nnodes "$$NNODES"} $${NODE_RANK:+--node-rank "$$NODE_RANK"} \
+	  $${RDZV_ENDPOINT:+--rdzv-endpoint "$$RDZV_ENDPOINT"} $${RDZV_BACKEND:+--rdzv-backend "$$RDZV_BACKEND"} \
+	  $${RDZV_ID:+--rdzv-id "$$RDZV_ID"} $(STATUS)
 
 collect: $(INSTALLED) ## Merge the records of several rentals into this campaign: FROM="folder folder"
 	@set -f; $(RUNNER) collect $$FROM $(STATUS)
@@ -102,8 +105,8 @@ reprice: $(INSTALLED) ## New prices for an old note, nothing measured again: FRO
 exclude: $(INSTALLED) ## Leave an attempt out for an external reason: ATTEMPT=id REASON="..." RULE="..."
 	@$(RUNNER) exclude $${REASON:+--reason "$$REASON"} $${RULE:+--rule "$$RULE"} $${ATTEMPT:+"$$ATTEMPT"} $(STATUS)
 
-memory: $(INSTALLED) ## Memory exercise: weights and activations of the model, estimated and observed
-	@$(RUNNER) memory $(STATUS)
+memory: $(INSTALLED) ## Memory exercise: weights and activations, estimated and observed [MODEL=folder] [DEVICE=cuda]
+	@$(RUNNER) memory $${MODEL:+--model "$$MODEL"} $${DEVICE:+--device "$$DEVICE"} $(STATUS)
 
 lab: $(INSTALLED) ## Everything for working by hand into lab/: instructions, blank sheet, price script
 	@$(RUNNER) lab $(STATUS)

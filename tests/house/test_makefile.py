@@ -110,6 +110,11 @@ def test_what_is_not_given_is_not_passed(front_door: Path) -> None:
          ["reprice", "--tariffs", "t.csv", "--language", "de", "a.zip", "new"]),
         ("exclude", ["ATTEMPT=a1", "REASON=power cut", "RULE=machine_id = m-1"],
          ["exclude", "--reason", "power cut", "--rule", "machine_id = m-1", "a1"]),
+        ("measure", ["GPU=b200", "NNODES=2", "NODE_RANK=0", "RDZV_ENDPOINT=10.0.0.1:29400", "RDZV_BACKEND=c10d",
+                     "RDZV_ID=a b"],
+         ["measure", "--gpu", "b200", "--nnodes", "2", "--node-rank", "0", "--rdzv-endpoint", "10.0.0.1:29400",
+          "--rdzv-backend", "c10d", "--rdzv-id", "a b"]),
+        ("memory", ["MODEL=my model", "DEVICE=cuda"], ["memory", "--model", "my model", "--device", "cuda"]),
         ("calculator", ["NOTE_LANG=tr"], ["calculator", "--language", "tr"]),
         ("corpus", ["FROM=a b.csv", "GROUP_COLUMN=my region", "SKIP_EMPTY=1", "TUNING=5"],
          ["corpus", "--from", "a b.csv", "--tuning", "5", "--group-column", "my region", "--skip-empty"]),
@@ -119,7 +124,7 @@ def test_what_is_not_given_is_not_passed(front_door: Path) -> None:
 def test_issue_4_targets_beside_the_chain_pass_what_is_given(
     front_door: Path, target: str, given: list[str], expected: list[str]
 ) -> None:
-    """Issue 4, 5 and 8 to 10: every command of the issue has its target in `make help`."""
+    """Issue 4, 5 and 8 to 10, issue 6 points 11 and 12: every command of the issue has its target in `make help`."""
     done = make(front_door, target, *given)
     assert done.returncode == 0, done.stderr
     assert arguments(front_door) == expected
