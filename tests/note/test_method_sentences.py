@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from runner.decide.tables import BALANCE_COLUMNS
-from runner.evidence.attempt import Settings, Status
+from runner.evidence.attempt import Attempt, Settings, Status
 from runner.evidence.campaign import Campaign
 from runner.note.build import note_markdown
 from runner.note.html import quarto_words
@@ -199,3 +199,20 @@ def test_m48_the_statuses_are_what_the_world_says(tmp_path: Path) -> None:
     other = blank(tmp_path / "two", unavailable=("b200",))
     texts = [path.read_text(encoding="utf-8") for path in other.attempts.glob("*.json")]
     assert len(texts) == 3 and all(f'"{Status.UNAVAILABLE.value}"' in text for text in texts)
+
+
+def test_mo_17_every_time_has_the_number_of_cut_texts_beside_it(tmp_path: Path) -> None:
+    """MO-17 [2]: in the table of the durations itself, not elsewhere only."""
+    campaign = make_campaign(tmp_path / "campaign", OWN_MACHINE)
+
+    def cut(attempt: Attempt) -> Attempt:
+        if attempt.tokens is None or attempt.variant_id != "b4":
+            return attempt
+        return attempt.model_copy(update={"tokens": attempt.tokens.model_copy(update={"truncated_documents": 41})})
+
+    rewrite_attempts(campaign, cut)
+    lines = [line for line in section(note_markdown(campaign), "durations").splitlines() if line.startswith("|")]
+    header, *rows = ([cell.strip() for cell in line.strip("| ").split(" | ")] for line in lines)
+    place = header.index("Cut texts")
+    found = {row[0]: row[place] for row in rows if row[0].startswith("cpu")}
+    assert found["cpu.b4"] == "41" and set(found.values()) == {"3", "41"}
