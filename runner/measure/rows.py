@@ -156,8 +156,18 @@ def _stderr_note(end: ChildEnd, status: Status) -> tuple[str, ...]:
     return (f"last line of the worker: {end.stderr_tail.splitlines()[-1][:300]}",)
 
 
+def download_phase(seconds: float | None) -> Phase:
+    """Fetching the model before the first attempt of a call; the others find it here (M17)."""
+    reason = None if seconds is not None else "the model was already here"
+    return Phase(name=PhaseName.DOWNLOAD, seconds=seconds, reason=reason)
+
+
 def _phases(result: Mapping[str, Any], status: Status) -> tuple[Phase, ...]:
-    phases = [Phase(name=PhaseName(name), seconds=seconds) for name, seconds in result.get("phases", {}).items()]
+    """Phases that the worker timed, in their order; a completed attempt says so if none was for compiling."""
+    found = result.get("phases", {})
+    phases = [Phase(name=PhaseName(name), seconds=seconds) for name, seconds in found.items()]
+    if status is Status.COMPLETED and "imports" in found and "compile" not in found:  # an engine of our own
+        phases.append(Phase(name=PhaseName.COMPILE, seconds=None, reason="nothing is compiled"))
     parts = result.get("part_seconds", {})
     for part in _PARTS if status is Status.COMPLETED else ():
         seconds = parts.get(part.value)

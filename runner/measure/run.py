@@ -24,14 +24,14 @@ from runner.measure.environment import make_manifest, worker_environment
 from runner.measure.installed import refuse_without_packages
 from runner.measure.job import Job
 from runner.measure.nodes import Conductor, Nodes, conducting
-from runner.measure.rows import WorkFiles, final_row, lost_row
+from runner.measure.rows import WorkFiles, download_phase, final_row, lost_row
 from runner.measure.schedule import Planned, missing, schedule
 from runner.measure.sources import corpus_files, corpus_source, frozen_protocol, model_source, read_ids
 from runner.measure.supervisor import WORKER, ChildEnd, StopRequest, run_worker
 from runner.measure.telemetry import HostSnapshot, host_conditions, with_cards, with_clock, with_efficiency
 from runner.protocol.freeze import append_variants, load_lock
 from runner.protocol.labels import LabelTable, table_of
-from runner.protocol.modelfiles import check_model
+from runner.protocol.modelfiles import checked_model
 from runner.protocol.schema import Lock, LockedVariant
 from runner.protocol.variants import batch_series
 from runner.units import parse_decimal, parse_utc, utc_text
@@ -142,7 +142,9 @@ class Measurement:
             refuse_without_packages()
         self._protocol = frozen_protocol(self._lock)
         self._variants = self._wanted_variants()
-        self._model = model_source(self._lock, check_model(campaign, self._lock))
+        model = checked_model(campaign, self._lock)
+        self._model = model_source(self._lock, model.path)
+        self._download_seconds = model.download_seconds
         self._table = table_of(self._lock)
         self._ids = {files.id: read_ids(campaign, files) for files in self._protocol.corpus}
         self._conductor: Conductor | None = None
@@ -293,8 +295,11 @@ class Measurement:
         row = final_row(started, end, files, self._ids[item.corpus_id], self._table)
         if self._conductor is not None:
             row = row.model_copy(update={"notes": (*row.notes, *self._conductor.ended(job))})
+        download = download_phase(self._download_seconds)
+        self._download_seconds = None  # paid once, by the first attempt
         return row.model_copy(
             update={
+                "phases": (download, *row.phases),
                 "telemetry": conditions.values,
                 "telemetry_reasons": conditions.reasons,
                 "device_shared": conditions.shared,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,11 +24,15 @@ _OTHER_FRAMEWORKS = ("*.h5", "*.msgpack", "*.ot", "*.onnx", "*.tflite", "*.gguf"
 
 @dataclass(frozen=True)
 class ModelFolder:
-    """Folder to load from, the files that count, and for a hub model its commit."""
+    """Folder to load from, the files that count, and for a hub model its commit.
+
+    `download_seconds`: how long fetching it took just now; None where nothing was fetched.
+    """
 
     path: Path
     files: tuple[LockedFile, ...]
     revision: str | None
+    download_seconds: float | None = None
 
 
 def resolve_model(model: Model, protocol_dir: Path, *, revision: str | None = None) -> ModelFolder:
@@ -35,15 +40,20 @@ def resolve_model(model: Model, protocol_dir: Path, *, revision: str | None = No
 
     Refused before anything is loaded: custom code or pickled weights that the protocol does not allow.
     """
-    folder, commit = _locate(model, protocol_dir, revision)
+    folder, commit, seconds = _locate(model, protocol_dir, revision)
     if not (folder / "config.json").is_file():
         raise InputRefused("the model folder has no config.json", file=folder)
     _refuse_custom_code(folder, model)
-    return ModelFolder(folder, _hashed(folder, model, commit), commit)
+    return ModelFolder(folder, _hashed(folder, model, commit), commit, seconds)
 
 
 def check_model(campaign: Campaign, lock: Lock) -> Path:
-    """The folder to load from, if every file is as it was at the freeze (MO-19)."""
+    """The folder to load from; see `checked_model`."""
+    return checked_model(campaign, lock).path
+
+
+def checked_model(campaign: Campaign, lock: Lock) -> ModelFolder:
+    """The model, if every file is as it was at the freeze (MO-19)."""
     found = _found(campaign, lock)
     changes = _file_changes(lock, found)
     if changes:
@@ -55,7 +65,7 @@ def check_model(campaign: Campaign, lock: Lock) -> Path:
             details=(*(str(change) for change in changes), f"as frozen: {', '.join(equal) or 'no file'}"),
             next_step="put the frozen files back; another model needs a new protocol revision (runner protocol revise)",
         )
-    return found.path
+    return found
 
 
 def model_changes(campaign: Campaign, lock: Lock) -> tuple[Change, ...]:
@@ -77,11 +87,11 @@ def _file_changes(lock: Lock, found: ModelFolder) -> tuple[Change, ...]:
     )
 
 
-def _locate(model: Model, protocol_dir: Path, revision: str | None) -> tuple[Path, str | None]:
+def _locate(model: Model, protocol_dir: Path, revision: str | None) -> tuple[Path, str | None, float | None]:
     source = Path(model.source)
     local = source if source.is_absolute() else protocol_dir / source
     if local.is_dir():
-        return local, None
+        return local, None, None
     if source.is_absolute() or model.source.startswith((".", "~")) or not _HUB_ID.fullmatch(model.source):
         raise InputRefused("the model folder does not exist", file=local, next_step="set source under [model]")
     wanted = revision or model.revision
@@ -93,7 +103,7 @@ def _locate(model: Model, protocol_dir: Path, revision: str | None) -> tuple[Pat
     return _from_hub(model.source, wanted, pickles=model.allow_pickle)
 
 
-def _from_hub(name: str, revision: str, *, pickles: bool) -> tuple[Path, str]:
+def _from_hub(name: str, revision: str, *, pickles: bool) -> tuple[Path, str, float | None]:
     """Download (or find in the cache) one commit; a moving name is resolved to its commit first."""
     try:
         import huggingface_hub as hub
@@ -108,12 +118,15 @@ def _from_hub(name: str, revision: str, *, pickles: bool) -> tuple[Path, str]:
     if commit is None:
         raise InputRefused(f"the hub names no commit for {show_value(name)} at {show_value(revision)}")
     ignored = [*_OTHER_FRAMEWORKS, *([] if pickles else [f"*{suffix}" for suffix in sorted(_PICKLES)])]
+    seconds = None
     try:
         # What is already here needs no network, and a commit never changes.
         folder = hub.snapshot_download(name, revision=commit, ignore_patterns=ignored, local_files_only=True)
     except Exception:
+        start = time.monotonic()
         folder = _asked(lambda: hub.snapshot_download(name, revision=commit, ignore_patterns=ignored), name)
-    return Path(folder), commit
+        seconds = time.monotonic() - start
+    return Path(folder), commit, seconds
 
 
 def _asked(question: Callable[[], Any], name: str) -> Any:

@@ -14,8 +14,10 @@ from typing import cast
 import numpy as np
 import pytest
 
+from runner.evidence.attempt import PhaseName, Status
 from runner.measure.clocks import Parts, seconds_between, wall_clock_moved, wall_clock_note
 from runner.measure.passes import Ledger, Texts, Work, run_pass
+from runner.measure.rows import _phases
 from runner.measure.run import clock_warnings
 from runner.protocol.schema import Lock
 
@@ -152,3 +154,14 @@ def test_ti03_a_clock_set_back_while_a_worker_runs(
 def test_a_monotonic_clock_that_runs_backwards_is_refused() -> None:
     with pytest.raises(ValueError, match="backwards"):
         seconds_between(5, 4)
+
+
+@pytest.mark.parametrize(("compiled", "expected"), [(None, (None, "nothing is compiled")), (2.5, (2.5, None))])
+def test_m17_a_completed_attempt_without_compiling_says_so(
+    compiled: float | None, expected: tuple[float | None, str | None]
+) -> None:
+    """Issue 6, point 1: a phase that there was not is null with a reason, never left to be guessed."""
+    timed = {"imports": 1.0, "load": 0.5} | ({} if compiled is None else {"compile": compiled})
+    phases = _phases({"phases": timed}, Status.COMPLETED)
+    assert [(p.seconds, p.reason) for p in phases if p.name is PhaseName.COMPILE] == [expected]
+    assert not any(p.name is PhaseName.COMPILE for p in _phases({"phases": {"imports": 1.0}}, Status.FAILED))

@@ -108,7 +108,12 @@ names = {}
 for cell in json.load(open(sys.argv[1], encoding="utf-8"))["cells"]:
     if cell["cell_type"] == "code":
         exec(compile("".join(cell["source"]), "cell", "exec"), names)
-assert len(names["found"]) == 3 and len(names["axes"].patches) >= 3
+drawn = [{label: [bar.get_height() * 2**20 for bar in bars] for bars, label in
+          zip(axes.containers, axes.get_legend_handles_labels()[1])} for axes in names["panels"]]
+found = names["found"]
+print("DRAWN", json.dumps({"drawn": drawn, "found": [
+    [[one.estimate.weight_bytes, one.weights.bytes], [one.estimate.activation_bytes, one.activations.bytes]]
+    for one in found]}))
 """
 
 
@@ -127,3 +132,9 @@ def test_the_notebook_runs_from_top_to_bottom_in_the_lab_folder(tmp_path: Path) 
     )
     assert done.returncode == 0, done.stderr
     assert "estimate only" in done.stdout
+    shown = json.loads(done.stdout.split("DRAWN ", 1)[1])
+    assert len(shown["found"]) == 3
+    for part, panel in enumerate(shown["drawn"]):
+        for which, label in enumerate(("estimate", "observed")):
+            expected = [one[part][which] for one in shown["found"] if one[part][which] is not None]
+            assert panel.get(label, []) == pytest.approx(expected), f"panel {part}, {label}"

@@ -17,6 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from runner.evidence.attempt import Attempt, PhaseName, Status
 from runner.evidence.campaign import Campaign
 from runner.protocol.schema import Lock
 from tests.support.small_campaign import make_campaign
@@ -105,7 +106,9 @@ def campaign(tmp_path: Path) -> Campaign:
     return campaign
 
 
-def runner(campaign: Campaign, endpoint: str, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+def runner(
+    campaign: Campaign, endpoint: str, *arguments: str, code: str | None = None, **variables: str
+) -> subprocess.CompletedProcess[str]:
     kept = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
     environment = {
         **kept, "PYTHONPATH": str(ROOT), "HF_ENDPOINT": endpoint, "HF_HOME": str(campaign.root.parent / "hf"),
@@ -113,6 +116,8 @@ def runner(campaign: Campaign, endpoint: str, *arguments: str, **variables: str)
     }
     environment.pop("HF_HUB_OFFLINE", None) if "HF_HUB_OFFLINE" not in variables else None
     command = [sys.executable, "-m", "runner", "--campaign", str(campaign.root), *arguments]
+    if code is not None:
+        command = [sys.executable, "-c", code, str(campaign.root)]
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
 
 
@@ -144,6 +149,33 @@ def test_m8_a_frozen_commit_needs_no_network(hub: str, campaign: Campaign) -> No
     Hub.asked.clear()
     done = runner(campaign, hub, "protocol", "diff", HF_HUB_OFFLINE="1")
     assert (done.returncode, Hub.asked) == (0, [])
+
+
+MEASURE = """
+import sys
+from pathlib import Path
+from runner.evidence.campaign import Campaign
+from tests.measure.light import run
+run(Campaign(Path(sys.argv[1])), batches=(1,), passes=2)
+"""
+
+
+def test_m17_the_download_is_a_phase_of_the_first_attempt(hub: str, campaign: Campaign) -> None:
+    """Issue 6, point 1: on a fresh rental the model is fetched in paid time; fetched once, recorded once."""
+    assert runner(campaign, hub, "freeze").returncode == 0
+    shutil.rmtree(campaign.root.parent / "hf")
+    for name in ("fetched", "found"):
+        shutil.rmtree(campaign.records, ignore_errors=True)
+        done = runner(campaign, hub, code=MEASURE)
+        assert done.returncode == 0, done.stderr
+        rows = sorted((Attempt.load(path) for path in campaign.attempts.glob("*.json")), key=lambda a: a.chain.index)
+        assert len(rows) == 2 and {row.status for row in rows} == {Status.COMPLETED}
+        first, second = ([p for p in row.phases if p.name is PhaseName.DOWNLOAD] for row in rows)
+        assert [(p.seconds, p.reason) for p in second] == [(None, "the model was already here")]
+        if name == "found":
+            assert first == second
+        else:
+            assert first[0].seconds is not None and 0 < first[0].seconds < 60
 
 
 @pytest.mark.parametrize(
