@@ -148,22 +148,24 @@ def tasks_window(path: Path) -> Window:
 
 
 def _window_output(seconds: Decimal, lines: list[str], data: dict[str, Any]) -> Output:
-    packages = [(days, core.package_seconds(days) - seconds) for days in core.PACKAGE_DAYS]
+    packages = [
+        (days, core.covers(days, seconds), core.package_seconds(days) - seconds) for days in core.PACKAGE_DAYS
+    ]
     text = [f"window: {core.hours_text(seconds)}", *lines, "packages:"]
-    for days, slack in packages:
+    for days, covered, slack in packages:
         hours = core.hours_text(abs(slack))
-        found = f"covers, {hours} to spare" if slack >= 0 else f"does not cover, {hours} too short"
+        found = f"covers, {hours} to spare" if covered else f"does not cover, {hours} too short"
         text.append(f"  {days:2} days {days * core.HOURS_PER_DAY:4} h  {found}")
-    if all(slack < 0 for _, slack in packages):
+    if not any(covered for _, covered, _ in packages):
         text.append("No package covers: change the plan, or price further periods explicitly (extra_periods).")
     text.append("Fitting a package does not prove finishing in time.")
     return Output(text, data | {
         "window_hours": hours_number(seconds),
         "window_seconds": f"{seconds:f}",
-        "covering_days": [days for days, slack in packages if slack >= 0],
+        "covering_days": [days for days, covered, _ in packages if covered],
         "packages": [
-            {"days": days, "hours": days * core.HOURS_PER_DAY, "covers": slack >= 0, "slack_seconds": f"{slack:f}"}
-            for days, slack in packages
+            {"days": days, "hours": days * core.HOURS_PER_DAY, "covers": covered, "slack_seconds": f"{slack:f}"}
+            for days, covered, slack in packages
         ],
     })
 

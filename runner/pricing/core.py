@@ -448,7 +448,7 @@ def package_lines(
         seconds = package_seconds(days) * periods
         total = None if offer is None else committed_cost(offer.price_per_lot, lots, periods)
         slack = None if window_seconds is None else seconds - window_seconds
-        covered = None if slack is None else slack >= 0
+        covered = None if window_seconds is None else covers(days, window_seconds, periods)
         lines.append(PackageLine("package", days, seconds // SECONDS_PER_HOUR, offer, total, covered, slack,
                                  _available(offer, lots), periods))
     hourly = catalogue.hourly(gpu)

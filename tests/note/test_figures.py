@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
+from runner.cli.window import _window_output
 from runner.errors import InputRefused
 from runner.evidence.attempt import Status
 from runner.note.figures import Figure, make_figures
@@ -145,3 +147,18 @@ def test_m35_further_periods_of_the_plan_lengthen_the_packages_of_the_calendar(t
     once = evidence_of(plain, tmp_path / "once")
     figures = {one.id: one for one in make_figures(once, Formatter("en"), Catalogue("en"), tmp_path / "figures-2")}
     assert "packages that cover it, in days: 7, 30" in figures["fig-calendar"].description
+
+
+@pytest.mark.parametrize(("more", "covering"), [(0, [3, 7, 30]), (1, [7, 30])])
+def test_pr_01_calendar_and_prices_agree_at_exactly_72_hours(tmp_path: Path, more: int, covering: list[int]) -> None:
+    """PR-01 (M35): 72:00:00 fits 3 days and 72:00:01 does not, in the prices, in the terminal and in the figure."""
+    world = World(prices=tariffs("A 3 300.00", "A 7 550.00"))
+    world.passes("A", "b1", *[70 * 3600 + more] * 3)
+    row = world.row("A.b1")
+    assert row.window is not None and row.window.window_seconds == str(72 * 3600 + more)
+    assert [package.days for package in row.packages if package.covers] == covering
+    assert row.committed_cost == ("300.00" if more == 0 else "550.00")
+    assert _window_output(Decimal(row.window.window_seconds), [], {}).data["covering_days"] == covering
+    drawn = make_figures(evidence_of(world, tmp_path), Formatter("en"), Catalogue("en"), tmp_path / "figures")
+    (calendar,) = [figure for figure in drawn if figure.id == "fig-calendar"]
+    assert f"packages that cover it, in days: {', '.join(map(str, covering))};" in calendar.description
