@@ -73,8 +73,8 @@ def shortened(text: str, most: int, note: str) -> str:
 
 
 def attribute(value: str) -> Markdown:
-    """Text between the double quotes of an attribute."""
-    return Markdown(visible(value).replace("\\", "\\\\").replace('"', '\\"'))
+    """Text between the double quotes of an attribute; a brace would end the attributes."""
+    return Markdown(re.sub(r'(["\\{}])', r"\\\1", visible(value)))
 
 
 def verbatim(value: str) -> Markdown:
