@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import json
 import os
 import pkgutil
 import platform
 import sys
-from datetime import UTC, datetime
+import time
 from pathlib import Path
 from typing import Any
 
 import benchmarks
 from benchmarks.harness import Figure, Measure, families
+from benchmarks.results import UnreadableResults, merge, read_figures
 
 RESULTS = Path(__file__).with_name("results.json")
 # Not families: the harness itself, and scripts that run in processes of their own.
-_NOT_FAMILIES = frozenset({"__main__", "harness", "campaigns", "bare_process", "engine_passes", "judge_rows"})
+_NOT_FAMILIES = frozenset(
+    {"__main__", "harness", "results", "campaigns", "bare_process", "engine_passes", "judge_rows"}
+)
 
 
 def load_families() -> dict[tuple[str, ...], Measure]:
@@ -62,26 +64,6 @@ def _cpu_name() -> str:
     return platform.processor() or "unknown"
 
 
-def kept_figures(here: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Figures measured earlier on this machine; those of another machine are not mixed in."""
-    try:
-        earlier = json.loads(RESULTS.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return {item["name"]: item for item in earlier["figures"]} if earlier["machine"] == here else {}
-
-
-def write_results(here: dict[str, Any], figures: dict[str, dict[str, Any]]) -> None:
-    content = {
-        "machine": here,
-        "date": datetime.now(UTC).date().isoformat(),
-        "figures": [figures[name] for name in sorted(figures)],
-    }
-    fresh = RESULTS.with_suffix(".tmp")
-    fresh.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    fresh.replace(RESULTS)
-
-
 def line(item: Figure) -> str:
     verdict = {None: "", True: "reached", False: "NOT REACHED"}[item.reached]
     spread = f"{item.minimum:.4g} to {item.maximum:.4g}, n={item.n}"
@@ -93,18 +75,23 @@ def main() -> int:
     parser.add_argument("--only", default="", help="parts of names of figures, separated by blanks")
     options = parser.parse_args()
     here = machine()
-    figures = kept_figures(here)
+    try:
+        read_figures(RESULTS)
+    except UnreadableResults as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
     reached = True
     for names, run in chosen(load_families(), options.only.split()).items():
+        began = time.monotonic()
         found = list(run())
         if sorted(item.name for item in found) != sorted(names):
             raise RuntimeError(f"{run.__name__} promised {names} and measured {[item.name for item in found]}")
+        merge(RESULTS, here, [item.as_json() for item in found])
         for item in found:
             sys.stdout.write(line(item) + "\n")
-            sys.stdout.flush()
-            figures[item.name] = item.as_json() | {"date": datetime.now(UTC).date().isoformat()}
-            reached = reached and item.reached is not False
-        write_results(here, figures)
+        sys.stdout.write(f"  measuring {run.__name__} took {time.monotonic() - began:.0f} s\n")
+        sys.stdout.flush()
+        reached = reached and all(item.reached is not False for item in found)
     if not reached:
         sys.stdout.write("a goal was not reached\n")
     return 0 if reached else 3

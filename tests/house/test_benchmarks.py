@@ -1,14 +1,17 @@
-"""The bench harness: medians of interleaved pairs, goals, nothing mixed between machines."""
+"""The bench harness: medians of interleaved pairs, goals, every figure with its own machine."""
 
 from __future__ import annotations
 
 import json
+import multiprocessing
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from benchmarks import __main__ as bench
-from benchmarks import harness
+from benchmarks import harness, results
 
 
 def test_pairs_run_in_turns_and_change_the_order() -> None:
@@ -47,17 +50,93 @@ def test_choice_by_parts_of_names() -> None:
         bench.chosen(known, ["help", "nonsense"])
 
 
-def test_figures_of_another_machine_are_not_mixed_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    results = tmp_path / "results.json"
-    monkeypatch.setattr(bench, "RESULTS", results)
-    here = {"cpu": "this one"}
-    assert bench.kept_figures(here) == {}
-    bench.write_results(here, {"x": harness.figure("x", [1.0], unit="s").as_json()})
-    content = json.loads(results.read_text(encoding="utf-8"))
+def _entry(name: str, value: float) -> dict[str, Any]:
+    return dict(harness.figure(name, [value], unit="s").as_json())
+
+
+def test_a_figure_measured_elsewhere_stays_with_its_own_machine_and_date(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """DESIGN section 4: `{machine, date, figures}`; a new kernel loses nothing and is mixed with nothing."""
+    path = tmp_path / "results.json"
+    old, new = {"cpu": "same", "system": "kernel 1"}, {"cpu": "same", "system": "kernel 2"}
+    assert results.read_figures(path) == {}
+    monkeypatch.setattr(results, "today", lambda: "2026-11-29")
+    results.merge(path, old, [_entry("x", 1.0), _entry("y", 2.0)])
+    monkeypatch.setattr(results, "today", lambda: "2026-11-30")
+    results.merge(path, new, [_entry("x", 3.0)])
+    content = json.loads(path.read_text(encoding="utf-8"))
     assert set(content) == {"machine", "date", "figures"}
-    assert {"name", "value", "unit", "goal", "n", "min", "max"} <= set(content["figures"][0])
-    assert list(bench.kept_figures(here)) == ["x"]
-    assert bench.kept_figures({"cpu": "another"}) == {}
+    assert (content["machine"], content["date"]) == (new, "2026-11-30")
+    x, y = content["figures"]
+    assert {"name", "value", "unit", "goal", "n", "min", "max"} <= set(x)
+    assert (x["value"], x["date"]) == (3.0, "2026-11-30")
+    assert "machine" not in x, "the machine above is meant"
+    assert (y["value"], y["date"], y["machine"]) == (2.0, "2026-11-29", old)
+    results.merge(path, old, [])
+    x, y = json.loads(path.read_text(encoding="utf-8"))["figures"]
+    assert x["machine"] == new and "machine" not in y, "back on the first machine, the other one is the stranger"
+    assert [path.name for path in tmp_path.iterdir()] == ["results.json"], "no lock, no half file is left"
+
+
+def _write_many(path: Path, worker: int) -> None:
+    for number in range(20):
+        results.merge(path, {"cpu": "one"}, [_entry(f"w{worker}_{number:02d}", 1.0)])
+
+
+def test_runs_beside_each_other_keep_each_others_figures(tmp_path: Path) -> None:
+    """Issues 2 and 3: figures once measured were lost because a run wrote over those of another."""
+    path = tmp_path / "results.json"
+    started = multiprocessing.get_context("spawn")
+    workers = [started.Process(target=_write_many, args=(path, worker)) for worker in range(3)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(60)
+    assert [worker.exitcode for worker in workers] == [0, 0, 0]
+    assert len(results.read_figures(path)) == 60
+
+
+@pytest.mark.parametrize("text", ["", "<<<<<<< HEAD\n{}", "[]", '{"machine": {}, "date": "", "figures": [1]}'])
+def test_results_that_cannot_be_read_are_never_written_over(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "results.json"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(results.UnreadableResults):
+        results.merge(path, {}, [_entry("x", 1.0)])
+    monkeypatch.setattr(bench, "RESULTS", path)
+    monkeypatch.setattr("sys.argv", ["bench"])
+    assert bench.main() == 2, "before anything is measured"
+    assert "results.json cannot be read" in capsys.readouterr().err
+    assert path.read_text(encoding="utf-8") == text
+
+
+def test_a_run_of_chosen_families_says_how_long_each_took(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def slow() -> list[harness.Figure]:
+        return [harness.figure("slow_seconds", [2.0], unit="s", goal="<= 1.0")]
+
+    def quick() -> list[harness.Figure]:
+        return [harness.figure("quick_seconds", [0.5], unit="s", goal="<= 1.0")]
+
+    monkeypatch.setattr(bench, "RESULTS", tmp_path / "results.json")
+    monkeypatch.setattr(bench, "load_families", lambda: {("slow_seconds",): slow, ("quick_seconds",): quick})
+    monkeypatch.setattr("sys.argv", ["bench", "--only", "quick"])
+    assert bench.main() == 0
+    monkeypatch.setattr("sys.argv", ["bench", "--only", "slow quick"])
+    assert bench.main() == 3, "a goal that is not reached is not a success"
+    text = capsys.readouterr().out
+    assert "measuring slow took 0 s" in text and text.count("measuring quick took 0 s") == 2
+    assert sorted(results.read_figures(bench.RESULTS)) == ["quick_seconds", "slow_seconds"]
+
+
+@pytest.mark.parametrize("word", ["help", "overhead", "report", "verify", "note_after", "judge", "corpus_1m"])
+def test_the_figures_the_issues_name_can_be_run_each_alone(word: str) -> None:
+    """Issues 2 and 3, speed to reach."""
+    known = bench.load_families()
+    assert 0 < len(bench.chosen(known, [word])) < 3 < len(known)
 
 
 def test_published_results_have_the_agreed_form() -> None:
@@ -65,6 +144,23 @@ def test_published_results_have_the_agreed_form() -> None:
         pytest.skip("make bench has not run yet")
     content = json.loads(bench.RESULTS.read_text(encoding="utf-8"))
     known = {name for group in bench.load_families() for name in group}
+    found = [item["name"] for item in content["figures"]]
+    assert found == sorted(set(found))
     for item in content["figures"]:
         assert item["name"] in known, "a figure that nothing measures any more"
         assert item["min"] <= item["value"] <= item["max"]
+        assert item["date"] <= content["date"]
+        assert item.get("machine") != content["machine"], "said above already"
+
+
+def test_figures_that_the_documents_cite_are_published() -> None:
+    """docs/corpus.md cites a figure of results.json; it was lost once."""
+    published = results.read_figures(bench.RESULTS)
+    root = bench.RESULTS.parent.parent
+    cited = {
+        name
+        for page in sorted((root / "docs").glob("*.md"))
+        for name in re.findall(r"`(\w+)` in `benchmarks/results.json`", page.read_text(encoding="utf-8"))
+    }
+    assert "corpus_1m_peak_bytes" in cited
+    assert cited <= set(published)
