@@ -113,7 +113,7 @@ def _happened_text(row: Happened, zone: str, spread: Decimal | None) -> str:
         return f"{row.id}: {took} in all, spread over the attempts; planned {planned}"
     if row.actual is None:
         return f"{row.id}: {row.reason}"
-    start, end = (local_text(moment, zone) for moment in row.actual)
+    start, end = (_clock(moment, zone) for moment in row.actual)
     if row.later_seconds is None or row.longer_seconds is None:
         return f"{row.id}: {start} to {end}, {row.reason}"
     later = f"{core.hours_text(abs(row.later_seconds))} {'later' if row.later_seconds >= 0 else 'earlier'}"
@@ -172,21 +172,26 @@ def _window_output(seconds: Decimal, lines: list[str], data: dict[str, Any]) -> 
 
 def _plan_lines(found: Window, zone: str) -> list[str]:
     lines = [
-        f"  from {local_text(found.starts_at, zone)} to {local_text(found.ends_at, zone)}",
+        f"  from {_clock(found.starts_at, zone)} to {_clock(found.ends_at, zone)}",
         f"  busy {_shown(found.busy_seconds)}, waiting {_shown(found.waiting_seconds)}"
         f" (tasks added up: {_shown(found.summed_seconds)}, not priced); most lots at once: {found.most_lots}",
     ]
     if found.deadline is not None and found.deadline_slack_seconds is not None:
         slack = core.hours_text(abs(found.deadline_slack_seconds))
         kept = f"{slack} before" if found.deadline_slack_seconds >= 0 else f"{slack} AFTER"
-        lines.append(f"  delivered {local_text(found.delivered_at, zone)}, {kept} the deadline")
+        lines.append(f"  delivered {_clock(found.delivered_at, zone)}, {kept} the deadline")
     lines.append("tasks:")
     for task in found.tasks:
         marks = [task.kind] + ["measured"] * (task.source == "measured") + ["delivery"] * task.delivery
         marks += ["after the rental"] * task.after_rental
-        lines.append(f"  {local_text(task.start, zone)}  {_shown(task.seconds):>10}  {task.id}"
+        lines.append(f"  {_clock(task.start, zone)}  {_shown(task.seconds):>10}  {task.id}"
                      f" ({', '.join(marks)})")
     return lines
+
+
+def _clock(instant: datetime, zone: str) -> str:
+    """To the second, for people; the data has the exact instant."""
+    return local_text(instant.replace(microsecond=0), zone)
 
 
 def _shown(seconds: Decimal) -> str:

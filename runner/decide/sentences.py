@@ -3,7 +3,7 @@
 The note translates the template of a code and formats the values in the reader's locale; here they
 are formatted in English. The last part of a placeholder's name says what the value is:
 `_money` (`2071.00 USD`), `_seconds` (exact decimal), `_hours` (exact seconds, shown as `96 h` or `1 h 30 min`),
-`_utc` (an instant), `_count` (a whole number); any other value is text and is never changed.
+`_utc` (an instant, to the second), `_count` (a whole number); any other value is text and is never changed.
 """
 
 from __future__ import annotations
@@ -334,7 +334,7 @@ def english(name: str, value: str) -> str:
         case "hours":
             return hours_text(shown_seconds(Decimal(value)))
         case "utc":
-            day, _, time = value.removesuffix("Z").partition("T")
+            day, _, time = value.removesuffix("Z").partition(".")[0].partition("T")
             return f"{day} {time.removesuffix(':00') if len(time) == _WHOLE_SECONDS else time} UTC"
         case _:
             return value

@@ -99,7 +99,13 @@ class Formatter:
         return f"{sign}{minutes // 60}{NO_BREAK}h{NO_BREAK}{minutes % 60:02d}{NO_BREAK}min"
 
     def hours(self, seconds: Number) -> str:
-        """Elapsed hours, at most one decimal: `96 h`, `70.5 h`. Boundaries are judged on exact seconds."""
+        """Elapsed hours, at most one decimal: `96 h`, `70.5 h`; less than an hour as `12.1 s` or `4 min 30 s`.
+
+        Boundaries are judged on exact seconds.
+        """
+        size = abs(exact(seconds))
+        if 0 < size < 3600:
+            return self.elapsed(round_half_up(exact(seconds), 3 if size < 1 else 1 if size < 60 else 0))
         hours = exact(seconds) / 3600
         shown = round_half_up(hours, 1)
         whole = shown == shown.to_integral_value()

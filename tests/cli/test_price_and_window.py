@@ -171,3 +171,15 @@ def test_the_plan_against_what_happened(capsys: pytest.CaptureFixture[str], tmp_
     assert "collect: not recorded" in out
     found = json.loads(call(capsys, "window", "--against", str(table), "--json")[1])["happened"]
     assert found[0]["later_seconds"] == "1800" and found[0]["longer_seconds"] == "-900"
+
+
+def test_times_for_people_have_no_microseconds(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """M34: a delivery of 08:00:09.1 is shown to the second; the data keep the exact instant."""
+    table = tmp_path / "tasks.csv"
+    table.write_text("task,start,end,tz\na,2026-10-05T07:00,2026-10-05T08:00:09.100000,UTC\n")
+    status, out, _ = call(capsys, "window", "--tasks", str(table))
+    assert status == 0 and "to 2026-10-05T08:00:09+00:00" in out
+    assert "busy 1 h 9.1 s" in out
+    assert json.loads(call(capsys, "--json", "window", "--tasks", str(table))[1])["ends_at_utc"].startswith(
+        "2026-10-05T08:00:09.1"
+    )

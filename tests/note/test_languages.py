@@ -73,6 +73,14 @@ def test_half_up_small_prices_and_bytes() -> None:
     assert (fmt.hours(345600), fmt.hours(253800), fmt.duration("0.512")) == ("96\u00a0h", "70.5\u00a0h", "0.51\u00a0s")
 
 
+@pytest.mark.parametrize(("language", "point"), [("en", "."), ("de", ","), ("tr", ","), ("fr", ",")])
+def test_a_window_of_seconds_is_never_said_to_be_zero_hours(language: str, point: str) -> None:
+    """M34: the demo's window of 12 s reads `12 s`, not `0 h`; nothing is still `0 h`, and a whole hour `1 h`."""
+    found = [Formatter(language).hours(size) for size in ("12", "12.34", "-0.5", "270", "-1800", "3599.7", "3600", "0")]
+    shown = ["12 s", f"12{point}3 s", f"\u22120{point}5 s", "4 min 30 s", "\u221230 min", "1 h", "1 h", "0 h"]
+    assert found == [text.replace(" ", "\u00a0") for text in shown]
+
+
 @pytest.mark.parametrize("language", ("en", *LANGUAGES))
 @pytest.mark.parametrize(("name", "sample"), [("priced", PRICED), ("undecided", UNDECIDED), ("all-failed", ALL_FAILED)])
 def test_golden_note(tmp_path: Path, language: str, name: str, sample: Sample) -> None:
