@@ -56,15 +56,17 @@ class Conditions:
 def with_cards(host: Conditions, result: Mapping[str, Any], *, on_card: bool) -> Conditions:
     """Add what the worker read of the cards; on cards, only another process on them counts as sharing."""
     values: dict[str, Any] = dict(host.values)
-    if result.get("device_seconds") is not None:
-        values["device_busy_seconds"] = result["device_seconds"]
+    reasons = dict(host.reasons)
+    values["device_busy_seconds"] = busy = result.get("device_seconds")
+    if busy is None:
+        reasons["device_busy_seconds"] = "this engine records no device events" if on_card else "a processor has none"
     cards = result.get("facts", {}).get("cards")
     if not on_card:
-        return replace(host, values=values)
+        return replace(host, values=values, reasons=reasons)
     if cards is None:
-        return Conditions(values, host.reasons, None, "nothing reads the processes of a card here")
+        return Conditions(values, reasons, None, "nothing reads the processes of a card here")
     reason = None if cards["shared"] is not None else "the driver does not list the processes of a card"
-    return Conditions(values | cards["values"], host.reasons | cards["reasons"], cards["shared"], reason)
+    return Conditions(values | cards["values"], reasons | cards["reasons"], cards["shared"], reason)
 
 
 def with_efficiency(found: Conditions, result: Mapping[str, Any], rate: float | None) -> Conditions:

@@ -10,7 +10,7 @@ from runner.evidence.attempt import Status
 from runner.evidence.store import read_attempts
 from runner.measure.cgroups import ControlGroups
 from runner.measure.frequency import NO_FREQUENCY, FrequencySampler, read_megahertz, usable_cpus
-from runner.measure.telemetry import HostSnapshot, host_conditions, with_clock
+from runner.measure.telemetry import Conditions, HostSnapshot, host_conditions, with_cards, with_clock
 from runner.protocol.schema import Rules
 from tests.measure.light import light_campaign, run
 
@@ -115,6 +115,19 @@ def test_the_chosen_limit_is_part_of_the_lock_and_the_default_changes_no_old_one
     assert Rules(shared_from_cpu_cores="0.5").as_json()["shared_from_cpu_cores"] == "0.5"
 
 
+@pytest.mark.parametrize(
+    ("result", "value", "reason"),
+    [({"device_seconds": 1.25}, 1.25, None), ({}, None, "this engine records no device events")],
+)
+def test_m20_busy_time_of_a_card_stands_apart_or_has_a_reason(
+    result: dict[str, float], value: float | None, reason: str | None
+) -> None:
+    """Issue 6, point 1: from device events; no part of the host's phases, and never guessed from them."""
+    host = Conditions({"load_1_minute": 0.5}, {}, None, None)
+    found = with_cards(host, result, on_card=True)
+    assert (found.values["device_busy_seconds"], found.reasons.get("device_busy_seconds")) == (value, reason)
+
+
 def test_every_attempt_tells_its_conditions(tmp_path: Path) -> None:
     campaign = light_campaign(tmp_path, passes=2)
     text = campaign.protocol.read_text(encoding="utf-8")
@@ -122,7 +135,8 @@ def test_every_attempt_tells_its_conditions(tmp_path: Path) -> None:
     run(campaign, passes=1)
     (row,) = read_attempts(campaign)
     assert row.status is Status.COMPLETED
-    names = {"other_cpu_cores", "steal_cpu_cores", "load_1_minute", "cpu_throttled_seconds", "cpu_mhz_min",
-             "cpu_mhz_mean", "cpu_mhz_max"}
+    assert row.telemetry_reasons["device_busy_seconds"] == "a processor has none"
+    names = {"device_busy_seconds", "other_cpu_cores", "steal_cpu_cores", "load_1_minute", "cpu_throttled_seconds",
+             "cpu_mhz_min", "cpu_mhz_mean", "cpu_mhz_max"}
     assert names <= row.telemetry.keys()
     assert {name for name in names if row.telemetry[name] is None} <= row.telemetry_reasons.keys()
