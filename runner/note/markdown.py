@@ -10,6 +10,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -98,9 +99,10 @@ def render_markdown(
     `integer` formats the counts that templates show. Refuses a missing file, a syntax error and an
     undefined variable, which any percentile is (M30).
     """
+    lines = _lines(templates, name)
     # `runner verify` fills templates of archives from strangers: they must reach nothing but their values.
     environment = ImmutableSandboxedEnvironment(
-        loader=FunctionLoader(lambda wanted: _CONTROL_LINE.sub(r"\1", _source(templates, wanted))),
+        loader=FunctionLoader(lambda wanted: _filled(lines if wanted == name else _lines(templates, wanted))),
         undefined=StrictUndefined,
         finalize=escape,
         extensions=["jinja2.ext.i18n"],
@@ -119,13 +121,15 @@ def render_markdown(
         text = environment.get_template(name).render(context)
     except TemplateSyntaxError as error:
         raise InputRefused(
-            f"the template has a syntax error: {error.message}", file=templates / name, line=error.lineno
+            f"the template has a syntax error: {error.message}", **_place(lines, error.lineno, error.message or "")
         ) from None
     except UndefinedError as error:
         raise InputRefused(
-            f"the template asks for something that the note does not have: {error.message}",
-            file=templates / name,
-            next_step="docs/templates.md lists the values; percentiles are never among them (M30)",
+            f"the template does not fit this version of the tool: it asks for something that the note does not have: "
+            f"{error.message}",
+            **_place(lines, _template_line(error), error.message or ""),
+            next_step="templates of another version: move this folder templates/ away, report then takes its own and "
+            "keeps a copy (docs/templates.md); a value of your own making: percentiles are never there (M30)",
         ) from None
     except TemplateError as error:
         raise InputRefused(f"the template cannot be filled: {error}", file=templates / name) from None
@@ -149,7 +153,16 @@ def _fill(message: str, values: Mapping[str, Any]) -> Markdown:
     return Markdown(fill(message, {name: escape(value) for name, value in values.items()}))
 
 
-def _source(templates: Path, name: str, level: int = 0) -> str:
+@dataclass(frozen=True)
+class _Line:
+    """A line of the template that is filled, and where it stands in its file (from 1)."""
+
+    text: str
+    file: Path
+    number: int
+
+
+def _lines(templates: Path, name: str, level: int = 0) -> list[_Line]:
     """A template with its Quarto includes put in, before Jinja sees it."""
     path = (templates / name).resolve()
     if not path.is_relative_to(templates.resolve()):
@@ -160,4 +173,46 @@ def _source(templates: Path, name: str, level: int = 0) -> str:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InputRefused(f"the template cannot be read: {error}", file=path) from None
-    return _INCLUDE.sub(lambda found: _source(templates, found.group(1), level + 1).rstrip("\n"), text)
+    out: list[_Line] = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        if (found := _INCLUDE.fullmatch(line)) is None:
+            out.append(_Line(line, templates / name, number))
+            continue
+        included = _lines(templates, found.group(1), level + 1)
+        while len(included) > 1 and not included[-1].text:
+            included.pop()
+        out += included
+    return out
+
+
+def _filled(lines: list[_Line]) -> str:
+    """What Jinja is given: a line that only controls leaves no line behind."""
+    return _CONTROL_LINE.sub(r"\1", "\n".join(line.text for line in lines))
+
+
+def _place(lines: list[_Line], number: int | None, message: str) -> dict[str, Any]:
+    """File and line for line `number` (from 1) of what Jinja was given, as keywords of an error.
+
+    Several lines of the file may have become one: then the one with a name of the message counts.
+    """
+    joined: list[list[_Line]] = [[]]
+    for line in lines:
+        joined[-1].append(line)
+        if not _CONTROL_LINE.match(line.text + "\n"):
+            joined.append([])
+    if number is None or not 0 < number <= len(joined) or not joined[number - 1]:
+        return {"file": lines[0].file}
+    names = re.findall(r"'(\w+)'", message)
+    candidates = joined[number - 1]
+    found = next((line for line in candidates if any(name in line.text for name in names)), candidates[-1])
+    return {"file": found.file, "line": found.number, "value": found.text.strip()}
+
+
+def _template_line(error: BaseException) -> int | None:
+    """Line of the filled template at which Jinja stopped; it puts template frames into the traceback."""
+    number, trace = None, error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == "<template>":
+            number = trace.tb_lineno
+        trace = trace.tb_next
+    return number

@@ -95,3 +95,27 @@ def test_a_value_that_does_not_exist_is_refused(own: Campaign, before: str, afte
     edit(own, before, after)
     with pytest.raises(InputRefused, match=words):
         note_markdown(own)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "line"),
+    [
+        ("{{ note.name }}", "{{ note.title_of_old }}", 7),
+        ("decision.headline", "decision.title_of_old", 3),
+        (": {% trans %}Who", "{% if note.title_of_old %}\n{% endif %}\n: {% trans %}Who", 9),
+        ("{{ note.name }}", "{% endif %}", 7),
+    ],
+)
+def test_templates_of_another_version_are_named_with_file_and_line(
+    own: Campaign, before: str, after: str, line: int
+) -> None:
+    """Issue 5: a folder keeps the templates it was made with; if they do not fit, report says what to do, exit 2."""
+    edit(own, before, after)
+    with pytest.raises(InputRefused) as caught:
+        note_markdown(own)
+    refused = caught.value
+    assert (Path(str(refused.file)).name, refused.line) == ("approval.qmd", line), refused
+    if "old" in after:
+        assert "does not fit this version of the tool" in refused.what
+        assert "move this folder templates/ away" in str(refused.next_step)
+    assert refused.exit_code == 2
