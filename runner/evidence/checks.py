@@ -86,13 +86,13 @@ def check_commands(signer: _Signs) -> tuple[CheckCommand, ...]:
     """Checks of a note in its campaign folder (or in `data/` of an unpacked bag), in order."""
     return (
         CheckCommand(
-            "every file is the one that was signed", f"sha256sum -c {SIGNED_LIST}", "OK behind every file name"
+            "every file is the one that was signed", f"sha256sum -c {SIGNED_LIST}", "“OK” behind every file name"
         ),
         signature_command(SIGNED_LIST, Purpose.NOTE, local_test=signer.local_test),
         CheckCommand(
             "the signature in the PDF covers the whole document",
             "pdfsig -nocert note/decision-note.pdf",
-            "Signature is Valid, and Total document signed",
+            "“Signature is Valid” and “Total document signed”",
         ),
     )
 

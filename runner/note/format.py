@@ -25,6 +25,7 @@ Number = Decimal | int | str
 NO_BREAK = "\u00a0"
 MINUS = "\u2212"
 _FORMATS_OF = {"en": "en_GB"}
+_DAY = {"de": "EEE d. MMM", "tr": "d MMM EEE"}  # elsewhere as in English; Babel has no short form with the weekday
 _BINARY_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _KIBI = 1024
 
@@ -142,14 +143,23 @@ class Formatter:
         time: str = format_datetime(local, format="HH:mm", tzinfo=get_timezone(zone), locale=self.locale)
         return f"{date}, {time}{NO_BREAK}{zone}"
 
+    @property
+    def day_pattern(self) -> str:
+        """Babel's pattern of a weekday with day and month: `Mon 5 Oct`, `Mo. 5. Okt.`, `5 Eki Pzt`."""
+        return _DAY.get(self.locale.language, "EEE d MMM")
+
     def calendar_time(self, utc: str, zone: str) -> str:
         """`Mon 5 Oct, 09:00` in a zone that the table names."""
         local = parse_utc(utc).astimezone(ZoneInfo(zone))
-        text: str = format_datetime(local, format="EEE d MMM, HH:mm", tzinfo=get_timezone(zone), locale=self.locale)
+        text: str = format_datetime(
+            local, format=f"{self.day_pattern}, HH:mm", tzinfo=get_timezone(zone), locale=self.locale
+        )
         return text
 
     def short_instant(self, utc: str) -> str:
         """`30 Nov, 06:20:51` in UTC, for tables whose head names the zone."""
         local = parse_utc(utc)
-        text: str = format_datetime(local, format="d MMM, HH:mm:ss", locale=self.locale)
+        text: str = format_datetime(
+            local, format=f"{self.day_pattern.replace('EEE', '').strip()}, HH:mm:ss", locale=self.locale
+        )
         return text

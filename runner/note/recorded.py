@@ -128,6 +128,7 @@ SENTENCES = (
     N_("no end within the time allowed, ended after {n_count} s"),
     N_("killed by the kernel (signal 9)"),
     N_("killed, cause unknown"),
+    N_("no control group with a limit can be read"),
     N_("the worker ended by {signal}"),
     N_("the worker ended without a result"),
     N_("lost: no end event"),

@@ -64,6 +64,17 @@ def test_numbers_money_dates_and_durations(language: str, expected: tuple[str, .
     assert found == tuple(text.replace("~", "\u00a0") for text in expected)
 
 
+@pytest.mark.parametrize(
+    ("language", "expected"),
+    [("en", ("Mon 4 Oct, 09:00", "4 Oct, 07:00:00")), ("de", ("Mo. 4. Okt., 09:00", "4. Okt., 07:00:00")),
+     ("tr", ("4 Eki Pzt, 09:00", "4 Eki, 07:00:00")), ("fr", ("lun. 4 oct., 09:00", "4 oct., 07:00:00"))],
+)  # fmt: skip
+def test_short_dates_are_written_as_each_language_does(language: str, expected: tuple[str, str]) -> None:
+    """Issue 5.4: dates of tables and of the calendar figure."""
+    fmt, instant = Formatter(language), "2027-10-04T07:00:00Z"
+    assert (fmt.calendar_time(instant, "Europe/Berlin"), fmt.short_instant(instant)) == expected
+
+
 def test_half_up_small_prices_and_bytes() -> None:
     fmt = Formatter("en")
     assert (fmt.decimal("0.125", 2), fmt.decimal("-0.004", 2), fmt.plain("0.90")) == ("0.13", "0.00", "0.90")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -113,6 +115,24 @@ def test_m32_an_undecided_series_says_what_would_help(tmp_path: Path) -> None:
     text = written(tmp_path, UNDECIDED)
     assert "Undecided between cpu.b1, cpu.b4" in text
     assert "What would help" in text and "More passes under the same protocol, for all variants alike" in text
+
+
+def test_m29_equal_rows_of_configurations_stand_once(priced: Campaign, tmp_path: Path, note: str) -> None:
+    """A table that repeats itself hides what differs: equal ones are shared, one that differs keeps its name."""
+    assert section(note, "quality").count("| all documents |") == 1
+    assert "| all judged configurations | all documents | accuracy | 1,000 | 0.886 |" in section(note, "quality")
+
+    copy = Campaign(tmp_path / "copy")
+    shutil.copytree(priced.root, copy.root)
+    (worse,) = [path for path in copy.verdicts.glob("*.json") if path.name == "rtx-4090-b4-p01.json"]
+    verdict = json.loads(worse.read_text(encoding="utf-8"))
+    verdict["metrics"][0]["value"] = "0.871"
+    worse.write_text(json.dumps(verdict), encoding="utf-8")
+    text = section(plain(note_markdown(copy)), "quality")
+    others = "b200.b1, b200.b4, b200.b8, rtx-4090.b1, rtx-4090.b8"
+    assert f"| {others} | all documents | accuracy | 1,000 | 0.886 |" in text
+    assert "| rtx-4090.b4 | all documents | accuracy | 1,000 | 0.871 |" in text
+    assert "| rtx-4090.b4 | stratum = long |" in text
 
 
 def test_m33_latency_is_another_population(note: str) -> None:

@@ -229,7 +229,7 @@ def _time_axis(axes: Axes, pen: Pen, window: Window, end: float) -> None:
     step = -(-span // _MOST_TICKS)
     ticks = [day + timedelta(days=step * index) for index in range(span // step + 1)]
     ticks = [tick for tick in ticks if _number(window.starts_at) - 0.02 <= _number(tick) <= end]
-    labels = [format_datetime(tick, format="EEE d MMM", tzinfo=zone, locale=pen.fmt.locale) for tick in ticks]
+    labels = [format_datetime(tick, format=pen.fmt.day_pattern, tzinfo=zone, locale=pen.fmt.locale) for tick in ticks]
     axes.set_xticks([_number(tick) for tick in ticks], labels=labels)
     axes.grid(visible=True, axis="x")
     axes.set_xlabel(pen.t.gettext("Midnights in %(zone)s", zone=pen.evidence.plan.zone))

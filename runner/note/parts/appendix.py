@@ -16,8 +16,8 @@ CHECK_WORDS = (
     N_("the list fits its signature (a local test key: this shows consistency, not who signed)"),
     N_("the list was signed by somebody you trust (SIGNERS: your own allowed_signers file, NAME: a name in it)"),
     N_("the signature in the PDF covers the whole document"),
-    N_("OK behind every file name"),
-    N_("Signature is Valid, and Total document signed"),
+    N_("“OK” behind every file name"),
+    N_("“Signature is Valid” and “Total document signed”"),
 )
 
 
@@ -56,7 +56,7 @@ def checking(evidence: Evidence, key: SigningKey | None, speaker: Speaker) -> di
             {
                 "what": speaker.say(step.what),
                 "command": step.command,
-                "expect": speaker.say(step.expect) if step.expect in CHECK_WORDS else step.expect,
+                "expect": speaker.say(step.expect) if step.expect in CHECK_WORDS else speaker.quoted(step.expect),
             }
             for step in check_commands(shown)
         ],

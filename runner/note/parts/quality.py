@@ -15,28 +15,48 @@ from runner.note.parts.tables import attempts_of
 from runner.note.words import NOTHING, Speaker
 
 _PLACES = 3
+Rows = list[dict[str, str]]
 
 
 def quality(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
-    """The lowest value of each configuration over its judged passes: the one that must still be good enough."""
-    rows: list[dict[str, str]] = []
+    """The lowest value of each configuration over its judged passes: the one that must still be good enough.
+
+    Configurations whose rows would be equal in every cell share them.
+    """
+    values: list[tuple[str, Rows]] = []
+    comparisons: list[tuple[str, Rows]] = []
     methods: set[str] = set()
-    comparisons: list[dict[str, str]] = []
     for row in evidence.measured_rows:
         verdicts = _judged(evidence, row)
-        for lowest in _lowest(verdicts):
-            rows.append(_metric_row(row.configuration_id, lowest, len(verdicts), speaker))
-            if lowest.interval_method:
-                methods.add(speaker.recorded(lowest.interval_method))
-        if verdicts:
-            comparisons.append(_comparison(row.configuration_id, verdicts, evidence, speaker))
+        lowest = _lowest(verdicts)
+        methods |= {speaker.recorded(metric.interval_method) for metric in lowest if metric.interval_method}
+        values.append((row.configuration_id, [_metric_row(metric, speaker) for metric in lowest]))
+        comparisons.append((row.configuration_id, [_comparison(verdicts, speaker)] if verdicts else []))
     return {
-        "rows": rows,
+        "rows": _shared(values, speaker),
         "methods_text": ", ".join(sorted(methods)) or NOTHING,
-        "comparisons": comparisons,
+        "comparisons": _shared(comparisons, speaker),
         "reproduction": _reproduction(evidence, speaker),
         "paired": paired(evidence, speaker),
     }
+
+
+def _shared(tables: list[tuple[str, Rows]], speaker: Speaker) -> Rows:
+    """The rows of all configurations; equal tables stand once, with all their names, or one word for all of them."""
+    judged = [(name, rows) for name, rows in tables if rows]
+    groups: list[tuple[list[str], Rows]] = []
+    for name, rows in judged:
+        names = next((names for names, known in groups if known == rows), None)
+        if names is None:
+            groups.append(([name], rows))
+        else:
+            names.append(name)
+    everybody = speaker.catalogue.gettext("all judged configurations")
+    return [
+        {"name": everybody if len(names) == len(judged) > 1 else ", ".join(names), **row}
+        for names, rows in groups
+        for row in rows
+    ]
 
 
 def _reproduction(evidence: Evidence, speaker: Speaker) -> dict[str, str]:
@@ -71,7 +91,7 @@ def _lowest(verdicts: list[Verdict]) -> list[MetricValue]:
     return [min(items, key=lambda m: (m.value is not None, Decimal(m.value or 0))) for items in groups.values()]
 
 
-def _metric_row(name: str, metric: MetricValue, passes: int, speaker: Speaker) -> dict[str, str]:
+def _metric_row(metric: MetricValue, speaker: Speaker) -> dict[str, str]:
     fmt, t = speaker.fmt, speaker.catalogue
     interval = NOTHING
     if metric.interval_low is not None and metric.interval_high is not None:
@@ -81,7 +101,6 @@ def _metric_row(name: str, metric: MetricValue, passes: int, speaker: Speaker) -
         ("none", NOTHING),
     )
     return {
-        "name": name,
         "group": t.gettext("all documents") if metric.group == "all" else metric.group.replace("=", " = ", 1),
         "metric": metric.metric,
         "documents": fmt.integer(metric.documents),
@@ -91,18 +110,16 @@ def _metric_row(name: str, metric: MetricValue, passes: int, speaker: Speaker) -
         "minimum": NOTHING if metric.minimum is None else fmt.plain(metric.minimum),
         "kind": verdict[0],
         "word": verdict[1],
-        "passes": str(passes),
     }
 
 
-def _comparison(name: str, verdicts: list[Verdict], evidence: Evidence, speaker: Speaker) -> dict[str, str]:
+def _comparison(verdicts: list[Verdict], speaker: Speaker) -> dict[str, str]:
     """Drop and agreement against the baseline: the worst of the judged passes."""
     fmt = speaker.fmt
     drops = [exact_fraction(v.drop) for v in verdicts if v.drop is not None]
     agreements = [exact_fraction(v.agreement) for v in verdicts if v.agreement is not None]
     flips = [v.flips for v in verdicts if v.flips is not None]
     return {
-        "name": name,
         "drop": fmt.decimal(max(drops), _PLACES) if drops else NOTHING,
         "agreement": fmt.percent(min(agreements)) if agreements else NOTHING,
         "flips": fmt.integer(max(flips)) if flips else NOTHING,
