@@ -140,7 +140,7 @@ def test_changed_byte_is_found_and_the_chain_repairs_the_note(
     assert "note/decision-note.html" in refused.stdout
     again = runner(folder, "note", "--batches", "1 4")
     assert again.returncode == 0
-    assert "verify: Everything fits" in again.stderr
+    assert "Everything that was checked fits" in again.stderr
 
 
 def test_gpu_that_is_not_there_is_unavailable(noted: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
