@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoModelForSequenceClassification, AutoTokenizer, pipeline
+from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer, pipeline
 from transformers.utils import logging
 
 from runner.corpus.read import iter_table
@@ -43,7 +43,7 @@ class Contest:
         self.folder, self.corpus = model, corpus
         self.model = AutoModelForSequenceClassification.from_pretrained(model).eval()
         self.tokenizer = AutoTokenizer.from_pretrained(model)
-        self.labels = tuple(self.model.config.id2label[index] for index in range(self.model.config.num_labels))
+        self.labels = labels_of(model)
 
     def make(self, spec: str) -> Pass:
         who, batch, *settings = spec.split(":")
@@ -94,14 +94,7 @@ class Contest:
 
     def engine(self, settings: Settings) -> Pass:
         """The product's own pass, with its journal of finished documents."""
-        job = Job(
-            attempt_id="bench", corpus=CorpusSource(str(self.corpus), "id", "text", 0),
-            model=ModelSource(str(self.folder), False, False, None, MAX_LENGTH, self.labels, None),
-            settings=settings.as_json(), seed=0, device="cpu", warm_up_inputs="none", warm_up_passes=0,
-            sample_interval_seconds=0.05, timed=True, matrix_rate=False, journal="", results="", result="",
-            predictions="",
-            spawned_mono_ns=0, parent_pid=0,
-        )  # fmt: skip
+        job = job_of(self.folder, self.corpus, settings, self.labels, "cpu")
         kit = TorchKit()
         kit.imports()
         engine = kit.load(job)
@@ -121,6 +114,23 @@ class Contest:
             return taken, list(done.predictions.labels), done.predictions.score.tolist()
 
         return run
+
+
+def labels_of(model: Path) -> tuple[str, ...]:
+    """Names of the classes, from the model's config."""
+    found = AutoConfig.from_pretrained(model)
+    return tuple(found.id2label[index] for index in range(found.num_labels))
+
+
+def job_of(model: Path, corpus: Path, settings: Settings, labels: tuple[str, ...], device: str) -> Job:
+    """A pass without its attempt: no journal, no warm-up, no record."""
+    return Job(
+        attempt_id="bench", corpus=CorpusSource(str(corpus), "id", "text", 0),
+        model=ModelSource(str(model), False, False, None, MAX_LENGTH, labels, None),
+        settings=settings.as_json(), seed=0, device=device, warm_up_inputs="none", warm_up_passes=0,
+        sample_interval_seconds=0.05, timed=True, matrix_rate=False, journal="", results="", result="",
+        predictions="", spawned_mono_ns=0, parent_pid=0,
+    )  # fmt: skip
 
 
 def main(model: Path, corpus: Path, rounds: int, specs: list[str]) -> dict[str, Any]:

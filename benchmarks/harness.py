@@ -16,6 +16,10 @@ Measure = Callable[[], Iterable["Figure"]]
 _FAMILIES: dict[tuple[str, ...], Measure] = {}
 
 
+class NotMeasurable(Exception):
+    """This machine lacks what a figure needs; the message says what. Nothing is written for it."""
+
+
 @dataclass(frozen=True)
 class Figure:
     """One measured number. `goal`: what it should reach, such as `<= 1.0`; None where none was set."""

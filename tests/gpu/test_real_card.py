@@ -170,3 +170,12 @@ def test_m26_two_cards_share_the_corpus(corpus: Path) -> None:  # noqa: F811
     effective = end.result["facts"]["effective"]
     assert (effective["devices"], effective["extra"]["distributed_backend"]) == (2, "nccl")
     assert {"cuda:0", "cuda:1"} <= {peak["device"] for peak in end.result["facts"]["memory"]}
+
+
+def test_the_share_of_the_pass_that_the_card_is_busy_is_measured() -> None:
+    """Issue 6, `device_busy_share`: BERT-base, bf16, batch 8. Whether the goal is reached is the bench's business."""
+    from benchmarks.card import device_busy
+
+    (figure,) = device_busy()
+    assert (figure.name, figure.goal, figure.n) == ("device_busy_share", ">= 0.95", 5)
+    assert 0 < figure.minimum <= figure.value <= figure.maximum <= 1

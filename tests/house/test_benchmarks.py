@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from benchmarks import __main__ as bench
-from benchmarks import harness, results
+from benchmarks import card, harness, results
 
 
 def test_pairs_run_in_turns_and_change_the_order() -> None:
@@ -164,3 +164,27 @@ def test_figures_that_the_documents_cite_are_published() -> None:
     }
     assert "corpus_1m_peak_bytes" in cited
     assert cited <= set(published)
+
+
+def test_a_figure_that_this_machine_cannot_measure_is_said_and_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Issue 6: `device_busy_share` needs a card; without one there is no number, no error and no file."""
+
+    def none() -> list[harness.Figure]:
+        raise harness.NotMeasurable("torch finds no card here")
+
+    monkeypatch.setattr(bench, "RESULTS", tmp_path / "results.json")
+    monkeypatch.setattr(bench, "load_families", lambda: {("device_busy_share",): none})
+    monkeypatch.setattr("sys.argv", ["bench"])
+    assert bench.main() == 0
+    assert re.fullmatch(r"device_busy_share +not measured: torch finds no card here\n", capsys.readouterr().out)
+    assert not (tmp_path / "results.json").exists()
+
+
+def test_a_card_is_never_busy_for_longer_than_the_pass() -> None:
+    """The events' span lies inside of the pass; anything else is a fault of the measuring, not a share."""
+    assert card.busy_shares([(0.5, 1.0), (0.98, 1.0)]) == [0.5, 0.98]
+    for wrong in ((1.1, 1.0), (0.0, 1.0)):
+        with pytest.raises(ValueError, match="busy for"):
+            card.busy_shares([wrong])
