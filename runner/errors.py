@@ -101,6 +101,15 @@ class RunnerError(Exception):
             lines.append("  next:  " + show_lines(self.next_step))
         return "\n".join(lines)
 
+    def in_one_line(self) -> str:
+        """For records and verdicts: what, the place (the file by its name only) and the value."""
+        name = "" if self.file is None else show_text(Path(self.file).name)
+        place = [name if self.line is None else f"{name}:{self.line}"] if name else []
+        place += [f"line {self.line}"] if self.line is not None and not name else []
+        place += [] if self.column is None else [f"column {show_text(str(self.column))}"]
+        place += [] if self.value is None else [f"value {show_value(self.value)}"]
+        return show_text(self.what) + (f" ({', '.join(place)})" if place else "")
+
     def as_json(self) -> dict[str, object]:
         """The same for machines (`--json`)."""
         return {

@@ -7,21 +7,25 @@ from pathlib import Path
 
 from runner.errors import InputRefused, show_value
 
+NAME_THE_COLUMNS = "name the right columns (id_column, text_column, label_column, group_columns)"
+
 
 def column_places(header: Sequence[str], columns: Sequence[str], file: Path) -> tuple[int, ...]:
     """Index of each wanted column; a missing or repeated one is refused, near misses are named."""
     for name in columns:
         if header.count(name) > 1:
-            raise InputRefused("a column name stands twice in the header", file=file, line=1, value=name)
+            raise InputRefused(
+                "a column name stands twice in the header", file=file, line=1, column=name, value=name,
+                next_step="rename one of the two columns",
+            )
         if name not in header:
             near = [other for other in header if other.strip().casefold() == name.strip().casefold()]
             found = ", ".join(show_value(other) for other in header[:20])
-            hint = f"is {show_value(near[0])} meant? Column names are compared exactly" if near else (
-                "name the right columns (id_column, text_column, label_column, group_columns)"
-            )
+            hint = f"is {show_value(near[0])} meant? Column names are compared exactly" if near else NAME_THE_COLUMNS
             if len(header) == 1 and any(mark in header[0] for mark in ";\t|"):
                 hint = "the fields seem to be separated by something other than a comma"
             raise InputRefused(
-                f"the column is missing; there are: {found}", file=file, line=1, column=name, next_step=hint
+                f"the column is missing: {show_value(name)}; there are: {found}",
+                file=file, line=1, column=name, next_step=hint,
             )
     return tuple(list(header).index(name) for name in columns)

@@ -83,9 +83,11 @@ def _opened(file: Path) -> Iterator[Any]:
         # pyarrow reports damaged metadata as an OSError without a number.
         known = error.strerror if isinstance(error, OSError) else None
         what = f"cannot be read: {known}" if known else f"not a readable Parquet file: {str(error).splitlines()[0]}"
-        raise InputRefused(what, file=file) from None
+        raise InputRefused(what, file=file, next_step="write the file again as Parquet") from None
     except UnicodeDecodeError:
-        raise InputRefused("a text in the Parquet file is not UTF-8", file=file) from None
+        raise InputRefused(
+            "a text in the Parquet file is not UTF-8", file=file, next_step="write its text columns as UTF-8"
+        ) from None
 
 
 def _converter(kind: Any, file: Path, column: str) -> Callable[[Any], Iterable[str | None]]:
@@ -99,7 +101,10 @@ def _converter(kind: Any, file: Path, column: str) -> Callable[[Any], Iterable[s
         return _as_json
     if types.is_null(value_type):
         return _as_it_is
-    raise InputRefused(f"a Parquet column of type {kind} cannot be read as text", file=file, column=column)
+    raise InputRefused(
+        f"a Parquet column of type {kind} cannot be read as text", file=file, column=column,
+        next_step="write the column as text",
+    )
 
 
 def _as_it_is(array: Any) -> Iterable[str | None]:

@@ -14,6 +14,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, NoReturn
 
@@ -29,6 +30,7 @@ KINDS: dict[str, tuple[Kind, str]] = {
     ".parquet": ("parquet", ""),
 }
 MARK_NOTE = "a byte-order mark was found at the start of the file and ignored"
+_SHOWN_BYTES = 1000
 _LARGEST_FIELD_CHARACTERS = 1 << 27  # an unclosed quote must not swallow the memory
 
 
@@ -75,12 +77,15 @@ def table_files(path: Path, kind: Kind | None = None) -> tuple[Path, ...]:
             )
         if not kind and len({KINDS[item.suffix.lower()][0] for item in files}) > 1:
             names = ", ".join(show_value(item.name) for item in files[:5])
-            raise InputRefused(f"the folder mixes several kinds of tables: {names}", file=path)
+            raise InputRefused(
+                f"the folder mixes several kinds of tables: {names}", file=path,
+                next_step="keep one kind of table in the folder, or name one file",
+            )
         return files
     if not path.exists():
         raise InputRefused("the file does not exist", file=path, next_step="check the path in the protocol or command")
     if not path.is_file():
-        raise InputRefused("not a regular file", file=path)
+        raise InputRefused("not a regular file", file=path, next_step="name a file or a folder of tables")
     if not kind and path.suffix.lower() not in KINDS:
         raise InputRefused(
             "the kind of table cannot be told from the file's name", file=path,
@@ -131,7 +136,9 @@ def _readable(file: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise InputRefused(f"cannot be read: {error.strerror or error}", file=file) from None
+        raise InputRefused(
+            f"cannot be read: {error.strerror or error}", file=file, next_step="check that the file may be read"
+        ) from None
 
 
 # ---- CSV and TSV -----------------------------------------------------------------------------------
@@ -164,6 +171,7 @@ def _csv_rows(
             if len(cells) != width:
                 raise InputRefused(
                     f"the record has {len(cells)} fields, the header has {width}", file=file, line=line,
+                    value=(style.delimiter or delimiter).join(cells),
                     next_step="quote fields that hold the separator, a quotation mark or a line break",
                 )
             yield Row(file, line, tuple(cells[place] for place in places))
@@ -178,8 +186,8 @@ def _csv_records(reader: Any, file: Path, style: CsvStyle) -> Iterator[tuple[int
             cells = next(reader, None)
         except csv.Error as error:
             raise InputRefused(
-                f"not valid CSV: {error}", file=file, line=line,
-                next_step="double every quotation mark inside a quoted field",
+                f"not valid CSV: {error}", file=file, line=line, value=_text_of_line(file, line, style.encoding),
+                next_step="close the quotation marks of each field, and double every one inside a quoted field",
             ) from None
         except UnicodeError:
             raise _undecodable(file, style.encoding) from None
@@ -189,8 +197,18 @@ def _csv_records(reader: Any, file: Path, style: CsvStyle) -> Iterator[tuple[int
             empty_line = empty_line or line
             continue
         if empty_line is not None:
-            raise InputRefused("an empty line stands between records", file=file, line=empty_line)
+            raise InputRefused(
+                "an empty line stands between records", file=file, line=empty_line,
+                next_step="delete the empty line",
+            )
         yield line, cells
+
+
+def _text_of_line(file: Path, number: int, encoding: str) -> str:
+    """The beginning of a line, for a message; bytes that are no text stay visible as escapes."""
+    with file.open("rb") as stream:
+        data = next(islice(stream, number - 1, None), b"")
+    return data[:_SHOWN_BYTES].decode(encoding, "backslashreplace").rstrip("\r\n")
 
 
 def _skip_mark(raw: Any, file: Path, encoding: str, note: Callable[[str], None]) -> None:
@@ -223,6 +241,10 @@ def _undecodable(file: Path, encoding: str) -> InputRefused:
 # ---- JSON Lines ------------------------------------------------------------------------------------
 
 
+_SAME_KEYS = "write one JSON object with the same keys on every line"
+_STRICT_JSON = "write the file again with a JSON library: UTF-8, one complete object on every line"
+
+
 class _Literal(str):
     """A JSON number exactly as written: `9007199254740993` and `1.0` stay what they are."""
 
@@ -236,40 +258,58 @@ def _jsonl_rows(file: Path, columns: Sequence[str], note: Callable[[str], None])
                 empty_line = empty_line or line
                 continue
             if empty_line is not None:
-                raise InputRefused("an empty line stands between records", file=file, line=empty_line)
+                raise InputRefused(
+                    "an empty line stands between records", file=file, line=empty_line,
+                    next_step="delete the empty line",
+                )
             record = _json_object(data, file, line)
             for name in columns:
                 if name not in record:
                     found = ", ".join(show_value(key) for key in list(record)[:20])
-                    raise InputRefused(f"the key is missing; there are: {found}", file=file, line=line, column=name)
+                    raise InputRefused(
+                        f"the key is missing: {show_value(name)}; there are: {found}",
+                        file=file, line=line, column=name, next_step=_SAME_KEYS,
+                    )
             yield Row(file, line, tuple(_json_cell(record[name], file, line, name) for name in columns))
 
 
 def _json_object(data: bytes, file: Path, line: int) -> dict[str, Any]:
     def refuse_constant(name: str) -> NoReturn:
-        raise InputRefused(f"{name} is not allowed in JSON", file=file, line=line)
+        raise InputRefused(
+            f"{name} is not allowed in JSON", file=file, line=line, value=name,
+            next_step="write null, or leave the record out, where there is no number",
+        )
 
     def pairs_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) != len(pairs):
-            raise InputRefused("a key stands twice in one JSON object", file=file, line=line)
+            names = [name for name, _ in pairs]
+            twice = next(name for name in names if names.count(name) > 1)
+            raise InputRefused(
+                f"a key stands twice in one JSON object: {show_value(twice)}",
+                file=file, line=line, column=twice, next_step=_SAME_KEYS,
+            )
         return found
 
     try:
         value = json.loads(
-            data.decode("utf-8"), parse_int=_Literal, parse_float=_Literal,
+            data.decode("utf-8").rstrip("\r\n"), parse_int=_Literal, parse_float=_Literal,
             parse_constant=refuse_constant, object_pairs_hook=pairs_once,
         )
     except UnicodeDecodeError as error:
         raise InputRefused(
-            f"not UTF-8: byte 0x{data[error.start]:02x} cannot be read", file=file, line=line, column=error.start + 1
+            f"not UTF-8: byte 0x{data[error.start]:02x} cannot be read", file=file, line=line, column=error.start + 1,
+            next_step="save the file as UTF-8",
         ) from None
     except json.JSONDecodeError as error:
-        raise InputRefused(f"not valid JSON: {error.msg}", file=file, line=line, column=error.colno) from None
+        raise InputRefused(
+            f"not valid JSON: {error.msg}", file=file, line=line, column=error.colno,
+            value=error.doc, next_step=_STRICT_JSON,
+        ) from None
     except RecursionError:
-        raise InputRefused("JSON nested too deeply", file=file, line=line) from None
+        raise InputRefused("JSON nested too deeply", file=file, line=line, next_step=_STRICT_JSON) from None
     if not isinstance(value, dict):
-        raise InputRefused("each line must hold one JSON object", file=file, line=line)
+        raise InputRefused("each line must hold one JSON object", file=file, line=line, next_step=_SAME_KEYS)
     return value
 
 
@@ -278,7 +318,10 @@ def _json_cell(value: Any, file: Path, line: int, column: str) -> str | None:
         return None
     text = str(value) if isinstance(value, str) else _json_text(value)
     if any("\ud800" <= character <= "\udfff" for character in text):
-        raise InputRefused("half of a surrogate pair is no character", file=file, line=line, column=column)
+        raise InputRefused(
+            "half of a surrogate pair is no character", file=file, line=line, column=column, value=text,
+            next_step=_STRICT_JSON,
+        )
     return text
 
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from runner.errors import InputRefused
 from runner.evidence.verdict import Check, IdCounts
 from runner.protocol.identity import describe, details, match_ids
-from runner.protocol.predictions import label_codes, label_faults, read_predictions, score_faults
+from runner.protocol.predictions import Predictions, label_codes, label_faults, read_predictions, score_faults
 from runner.protocol.reference import Reference
 
 
@@ -34,18 +34,23 @@ class Examined:
 
 
 def examine(path: Path, reference: Reference, *, sha256: str | None = None) -> Examined:
-    """Read, compare the ids exactly, then labels, then scores; a check after a failed one is not assessable.
+    """What the file of an attempt is worth; one that cannot be read is a failed check, not a refusal.
 
-    `sha256`: what the attempt's row says about the file; None: nothing is known (`--predictions`).
+    `sha256`: what the attempt's row says about the file; None: it says nothing.
     """
     try:
         predictions = read_predictions(path)
     except InputRefused as error:
-        return Examined(None, None, (_check("predictions", False, error.what), *_unassessed("ids")), None)
+        return Examined(None, None, (_check("predictions", False, error.in_one_line()), *_unassessed("ids")), None)
     if sha256 is not None and predictions.sha256 != sha256:
         reason = f"the file is not the one that the attempt wrote (sha256 {predictions.sha256[:12]}, row {sha256[:12]})"
         failed = _check("predictions", False, reason)
         return Examined(predictions.sha256, None, (failed, *_unassessed("ids")), None)
+    return compare(predictions, reference)
+
+
+def compare(predictions: Predictions, reference: Reference) -> Examined:
+    """Compare the ids exactly, then labels, then scores; a check after a failed one is not assessable."""
     checks = [_check("predictions", True, f"{len(predictions)} rows read")]
     match = match_ids(reference.ids, predictions)
     checks.append(_ids(match.counts))

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from runner.errors import InputRefused
 from runner.evidence.attempt import Attempt, Status
 from runner.evidence.campaign import Campaign
 from runner.evidence.verdict import Check, Verdict
-from runner.judge.predictions import Examined, examine, no_predictions
+from runner.judge.predictions import Examined, compare, examine, no_predictions
 from runner.judge.quality import QualityResult, judge_quality
 from runner.judge.record import clock_warnings, record_checks
+from runner.protocol.predictions import read_predictions
 from runner.protocol.procedure import Procedure, frozen_procedure
 from runner.protocol.reference import BaselineValues, Reference, load_baseline, load_reference
 from runner.protocol.schema import Lock, Protocol
@@ -80,11 +80,12 @@ def judge_with_answers(
 
 
 def judge_file(path: Path, lock: Lock, name: str, corpus_id: str, references: References) -> Verdict:
-    """Judge a prediction file of another engine: there is no row, so only ids, format and quality count."""
+    """Judge a prediction file of another engine: there is no row, so only ids, format and quality count.
+
+    A file that cannot be read is refused as its reader says it: file, line, column, value, next step.
+    """
     reference, baseline = references.get(corpus_id)
-    examined = examine(path, reference)
-    if examined.sha256 is None:
-        raise InputRefused(examined.checks[0].reason, file=path)
+    examined = compare(read_predictions(path), reference)
     quality = _quality(examined, reference, baseline, lock.protocol, references)
     checks = [*examined.checks, *(quality.checks if quality else _unjudged(lock.protocol))]
     return _verdict(name, lock, examined, quality, checks, ())

@@ -59,7 +59,7 @@ def _keep(job: Job, written: Path) -> tuple[dict[str, Any], int]:
         rows = [cells for _, cells in iter_table(written, columns)]
         scores = [float(cells[2] or "nan") for cells in rows] if "score" in columns else None
     except InputRefused as error:
-        raise AttemptFailed("failed", "predictions", error.what) from None
+        raise AttemptFailed("failed", "predictions", error.in_one_line()) from None
     except ValueError as error:
         raise AttemptFailed("failed", "predictions", f"a score is no number: {error}") from None
     ids = [cells[0] or "" for cells in rows]

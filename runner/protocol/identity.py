@@ -145,9 +145,11 @@ def _hints(missing: Sequence[str], unexpected: Sequence[str]) -> tuple[str, ...]
         ("equal except for letter case: {pairs}", without_case),
     )
     found = []
+    explained: set[str] = set()  # the first reason that fits is the narrowest one
     for text, key in checks:
         by_key = {key(name): name for name in missing}
-        pairs = [(by_key[key(name)], name) for name in unexpected if key(name) in by_key]
+        pairs = [(by_key[key(name)], name) for name in unexpected if key(name) in by_key and name not in explained]
+        explained.update(name for _, name in pairs)
         if pairs:
             shown = ", ".join(f"{show_value(old)} / {show_value(new)}" for old, new in pairs[:3])
             found.append(text.format(pairs=shown + (f" and {len(pairs) - 3} more" if len(pairs) > 3 else "")))

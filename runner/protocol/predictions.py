@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from runner.corpus.columns import NAME_THE_COLUMNS, column_places
 from runner.corpus.parquet import mapped
 from runner.corpus.read import iter_table
 from runner.errors import InputRefused, show_value
@@ -26,6 +27,8 @@ Integers = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
 _LISTED = 20
+_NEEDED = "a prediction file needs the columns id and label, named exactly so; score is optional"
+_AGAIN = "write the file again as Parquet with text columns id and label"
 
 
 @dataclass(frozen=True)
@@ -54,44 +57,80 @@ def read_predictions(path: Path) -> Predictions:
 
     Unreadable files, missing columns and ids kept as floating-point numbers are refused.
     """
-    if path.suffix.lower() == ".parquet":
-        return _read_parquet(path)
-    return _read_text(path)
+    try:
+        return _read_parquet(path) if path.suffix.lower() == ".parquet" else _read_text(path)
+    except InputRefused as error:
+        if error.next_step == NAME_THE_COLUMNS:
+            error.next_step = _NEEDED
+        raise
 
 
 def _read_parquet(path: Path) -> Predictions:
     try:
         source = mapped(path)
         schema = pq.read_schema(source)
-        for column in ("id", "label"):
-            if column not in schema.names:
-                raise InputRefused("the prediction file lacks a column", file=path, column=column)
+        column_places(schema.names, ("id", "label"), path)
         columns = [name for name in ("id", "label", "score", "scores") if name in schema.names]
         table = pq.read_table(source, columns=columns, read_dictionary=["label"])
     except OSError as error:
-        raise InputRefused(f"the prediction file cannot be read: {error.strerror or error}", file=path) from None
+        raise InputRefused(
+            f"the prediction file cannot be read: {error.strerror or error}", file=path, next_step=_AGAIN
+        ) from None
     except pa.ArrowException as error:
-        raise InputRefused(f"not a Parquet file: {str(error).splitlines()[0]}", file=path) from None
+        raise InputRefused(f"not a Parquet file: {str(error).splitlines()[0]}", file=path, next_step=_AGAIN) from None
     if pa.types.is_floating(schema.field("id").type):
-        raise InputRefused("ids look like floating-point numbers; keep them as text", file=path, column="id")
+        raise InputRefused(
+            "ids look like floating-point numbers; keep them as text", file=path, column="id", next_step=_AGAIN
+        )
     score = _as_floats(table["score"], path) if "score" in columns else None
     finite = _all_finite(table["scores"]) if "scores" in columns else True
     return Predictions(
-        path, sha256_file(path), _as_text(table["id"]), _as_text(table["label"]), score, finite, None, ()
+        path, sha256_file(path), _as_text(table, "id", path), _as_text(table, "label", path), score, finite, None, ()
     )
 
 
-def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Text stays, dictionaries of text stay, whole numbers become their digits."""
+def _as_text(table: pa.Table, name: str, path: Path) -> pa.ChunkedArray:
+    """Text stays, dictionaries of text stay, whole numbers become their digits; the rest is refused."""
+    column = table[name]
     value_type = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if pa.types.is_string(value_type) or pa.types.is_large_string(value_type):
+        _refuse_what_is_not_utf8(column, name, path)
         return column
-    return column.cast(pa.string())
+    try:
+        return column.cast(pa.string())
+    except pa.ArrowException:
+        raise InputRefused(
+            f"a column of type {column.type} is no text", file=path, column=name, next_step=_AGAIN
+        ) from None
+
+
+def _refuse_what_is_not_utf8(column: pa.ChunkedArray, name: str, path: Path) -> None:
+    """Parquet declares text but does not check it: the first row whose bytes are none is named."""
+    row = 0
+    for chunk in column.chunks:
+        try:
+            (chunk.dictionary if pa.types.is_dictionary(chunk.type) else chunk).validate(full=True)
+        except pa.ArrowInvalid:
+            raw = chunk.cast(pa.large_binary()) if not pa.types.is_dictionary(chunk.type) else (
+                chunk.dictionary.cast(pa.large_binary()).take(chunk.indices)
+            )
+            for place, data in enumerate(raw.to_pylist()):
+                try:
+                    (data or b"").decode("utf-8")
+                except UnicodeDecodeError as error:
+                    raise InputRefused(
+                        f"not UTF-8: byte 0x{data[error.start]:02x} cannot be read", file=path,
+                        line=row + place + 1, column=name, next_step="write the text columns as UTF-8",
+                    ) from None
+        row += len(chunk)
 
 
 def _as_floats(column: pa.ChunkedArray, path: Path) -> Floats:
     if not (pa.types.is_floating(column.type) or pa.types.is_integer(column.type)):
-        raise InputRefused("the scores are not numbers", file=path, column="score")
+        raise InputRefused(
+            f"the scores are not numbers but {column.type}", file=path, column="score",
+            next_step="write the scores as floating-point numbers from 0 to 1, or leave the column out",
+        )
     values: Floats = column.cast(pa.float64()).to_numpy()
     return values
 

@@ -12,7 +12,7 @@ from runner.evidence.verdict import Verdict
 from runner.judge.campaign import judge_predictions
 from runner.judge.verdict import judge_attempt
 from runner.protocol.freeze import freeze
-from tests.support.small_campaign import SIMPLE_PROTOCOL, case_campaign, make_attempt, write_predictions
+from tests.support.small_campaign import SIMPLE_PROTOCOL, case_campaign, make_attempt, write_csv, write_predictions
 
 CASES = Path(__file__).parent.parent / "cases"
 
@@ -20,6 +20,11 @@ CASES = Path(__file__).parent.parent / "cases"
 def judged(campaign: Campaign, predictions: Path) -> Verdict:
     freeze(campaign)
     return judge_predictions(campaign, predictions)
+
+
+def validated(campaign: Campaign, predictions: Path) -> int:
+    """Exit status of the command on the file."""
+    return run(["--campaign", str(campaign.root), "validate", "--predictions", str(predictions)])
 
 
 def check(verdict: Verdict, name: str) -> str:
@@ -52,6 +57,7 @@ def test_qu_03_matching_is_by_id_not_by_position(tmp_path: Path) -> None:
     verdict = judged(campaign, CASES / "QU-03" / "predictions.csv")
     assert verdict.accepted, verdict.reasons
     assert verdict.metrics[0].fraction == "4/4"
+    assert validated(campaign, CASES / "QU-03" / "predictions.csv") == 0
 
 
 def test_qu_04_labels_outside_the_table_are_listed_not_trimmed(tmp_path: Path) -> None:
@@ -65,18 +71,30 @@ def test_qu_04_labels_outside_the_table_are_listed_not_trimmed(tmp_path: Path) -
     )
     assert scores.reason == "line 5: score 1.7 outside 0…1"
     assert verdict.metrics == () and not verdict.accepted
+    assert validated(campaign, CASES / "QU-04" / "predictions.csv") == 3
 
 
-def test_co_06_decomposed_ids_get_a_hint_and_no_match(tmp_path: Path) -> None:
+def test_co_06_decomposed_ids_get_a_hint_and_no_match(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """CO-06 (M7): the one hint says what differs, the form and not the letter case."""
     campaign = case_campaign(tmp_path, CASES / "CO-06" / "corpus_ok.csv")
     verdict = judged(campaign, CASES / "CO-06" / "predictions_nfd.csv")
     assert verdict.ids is not None
     assert (verdict.ids.missing, verdict.ids.unexpected) == (1, 1)
-    assert "NFC" in verdict.ids.hints[0]
+    assert verdict.ids.hints == (
+        "equal after Unicode normalisation (NFC): 'café-1' / 'cafe\\u0301-1'; the ids were written in another form",
+    )
     assert verdict.metrics == ()
+    capsys.readouterr()
+    assert validated(campaign, CASES / "CO-06" / "predictions_nfd.csv") == 3
+    shown = capsys.readouterr().out
+    assert "missing 1" in shown and "unexpected 1" in shown and "letter case" not in shown
 
 
-def test_co_07_lost_leading_zeros_get_a_hint_and_no_match(tmp_path: Path) -> None:
+def test_co_07_lost_leading_zeros_get_a_hint_and_no_match(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """CO-07 (M7): 001 is not 1."""
     campaign = case_campaign(tmp_path, CASES / "CO-07" / "corpus.csv")
     verdict = judged(campaign, CASES / "CO-07" / "predictions.csv")
@@ -84,8 +102,13 @@ def test_co_07_lost_leading_zeros_get_a_hint_and_no_match(tmp_path: Path) -> Non
     assert verdict.ids.missing_listed == ("001", "002", "010")
     assert verdict.ids.unexpected_listed == ("1", "2", "10")
     assert verdict.ids.duplicate == 0
-    assert verdict.ids.hints[0].startswith("leading zeros lost?")
+    assert verdict.ids.hints == ("leading zeros lost? '001' / '1', '002' / '2', '010' / '10'",)
     assert verdict.metrics == ()
+    capsys.readouterr()
+    assert validated(campaign, CASES / "CO-07" / "predictions.csv") == 3
+    shown = capsys.readouterr().out
+    assert "missing 3" in shown and "unexpected 3" in shown and "leading zeros lost?" in shown
+    assert "accuracy" not in shown
 
 
 def test_co_09_ids_through_a_float_column(tmp_path: Path) -> None:
@@ -96,10 +119,15 @@ def test_co_09_ids_through_a_float_column(tmp_path: Path) -> None:
     assert verdict.ids.missing == 3
     assert verdict.ids.unexpected_listed == ("9007199254740992.0", "nan")
     assert verdict.ids.duplicate_listed == ("'9007199254740992.0' (lines 2 and 3)",)
-    assert "ids look like floating-point numbers; keep them as text" in verdict.ids.hints
+    assert verdict.ids.hints == ("ids look like floating-point numbers; keep them as text",)
+    assert verdict.metrics == () and not verdict.accepted
+    assert check(verdict, "metric") == "not assessable"
+    assert validated(campaign, CASES / "CO-09" / "predictions_float.csv") == 3
 
 
-def test_mo_09_labels_that_flip_with_the_batch_are_listed(tmp_path: Path) -> None:
+def test_mo_09_labels_that_flip_with_the_batch_are_listed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """MO-09: 2 of 5 flips against batch 1, none allowed; the accuracies alone would not show it."""
     case = CASES / "MO-09"
     corpus = tmp_path / "corpus.csv"
@@ -113,6 +141,29 @@ def test_mo_09_labels_that_flip_with_the_batch_are_listed(tmp_path: Path) -> Non
         ("p2", "neg", "pos"), ("p4", "neg", "pos")
     ]
     assert verdict.reasons == ("flips: flips 2 > 0 allowed",)
+    assert validated(campaign, case / "batch4_left.csv") == 3
+    shown = capsys.readouterr().out
+    assert "'p2': 'neg' -> 'pos'" in shown and "'p4': 'neg' -> 'pos'" in shown
+
+
+@pytest.mark.parametrize(
+    ("expected", "given", "hints"),
+    [
+        (" a", "a", ("blanks at the ends added or lost? ' a' / 'a'",)),
+        ("Ab", "aB", ("equal except for letter case: 'Ab' / 'aB'",)),
+        ("É", "e\u0301", ("equal except for letter case: 'É' / 'e\\u0301'",)),
+        ("x", "y", ()),
+    ],
+)
+def test_a_hint_says_only_what_really_differs(
+    tmp_path: Path, expected: str, given: str, hints: tuple[str, ...]
+) -> None:
+    """CO-04, CO-06, CO-07 (M7): each pair of ids gets the narrowest reason, once, and no match."""
+    corpus = write_csv(tmp_path / "corpus.csv", ("id", "text", "label"), [(expected, "t", "pos"), ("z", "u", "neg")])
+    campaign = case_campaign(tmp_path / "campaign", corpus)
+    verdict = judged(campaign, write_csv(tmp_path / "p.csv", ("id", "label"), [(given, "pos"), ("z", "neg")]))
+    assert verdict.ids is not None and verdict.ids.hints == hints
+    assert not verdict.accepted
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from runner.flows.recompute import recompute_verdicts
 from runner.judge.campaign import judge_campaign, judge_predictions
 from runner.judge.verdict import judge_attempt
 from runner.protocol.freeze import freeze, load_lock
+from runner.units import parse_utc, utc_text
 from tests.support.small_campaign import (
     ROWS,
     SIMPLE_PROTOCOL,
@@ -122,6 +124,29 @@ def test_ti_11_the_value_of_the_freeze_proves_the_order(tmp_path: Path, name: st
         assert verdict.warnings[0].startswith("clock of M2 is at least 480 s behind M1")
     else:
         assert "run x1 starts 480 s before the freeze" in verdict.reasons[0]
+
+
+@pytest.mark.parametrize(("knows_the_nonce", "status"), [(True, 0), (False, 3)])
+def test_ti_11_exit_status_of_the_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], knows_the_nonce: bool, status: int
+) -> None:
+    """TI-11: a row of M2, 480 s before the freeze: `validate` gives 0 with a warning, 3 without the nonce."""
+    (frozen,), (record,) = content("TI-11", "freeze.json"), content("TI-11", "with_nonce.jsonl")
+    early = parse_utc(str(frozen["frozen_at"])) - parse_utc(str(record["wall_start"]))
+    campaign = make_campaign(tmp_path)
+    lock = freeze(campaign)
+    path = write_predictions(campaign.predictions / "a000.parquet", [(row[0], row[2]) for row in ROWS])
+    start = parse_utc(lock.frozen_at_utc).replace(microsecond=0) - early
+    attempt = make_attempt(
+        campaign, lock, path, started_at_utc=utc_text(start), nonce=lock.nonce if knows_the_nonce else "",
+        ended_at_utc=utc_text(start + dt.timedelta(minutes=1)),
+    )
+    store_attempt(campaign, attempt)
+    capsys.readouterr()
+    assert run(["--campaign", str(tmp_path), "validate"]) == status
+    shown = capsys.readouterr().out
+    assert ("warning: clock of m1 is at least 480 s behind" in shown) is knows_the_nonce
+    assert ("starts 480 s before the freeze" in shown) is not knows_the_nonce
 
 
 def test_qu_08_a_new_freeze_has_a_new_number_and_both_stay(
