@@ -7,10 +7,12 @@ would run as a formula starts with an apostrophe; numbers are never touched.
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
 from runner.decide.fates import judge_fates
+from runner.decide.missing import missing_cells
 from runner.decide.model import Balance, BalanceRow, Reason, Summary
 from runner.evidence.attempt import Attempt, PhaseName
 from runner.evidence.canonical import canonical_json
@@ -56,23 +58,25 @@ def _text(cell: Cell, for_people: bool) -> str:
 
 _PHASES = (PhaseName.DOWNLOAD, PhaseName.PROCESS_START, PhaseName.IMPORTS, PhaseName.LOAD, PhaseName.COMPILE,
            PhaseName.WARM_UP, PhaseName.EVALUATION, PhaseName.WRITING)  # fmt: skip
+_PHASE_COLUMNS = {f"{phase.value}_seconds": phase for phase in _PHASES}
 ATTEMPT_COLUMNS = (
     "attempt_id", "machine_id", "chain_index", "protocol_name", "protocol_revision", "lock_sha256",
     "gpu_declared", "devices_found", "variant_id", "series", "added_later", "corpus_id", "seed", "pass_index",
     "position", "retry_of", "status", "counts_as", "error_kind", "error_message", "started_at_utc",
-    "ended_at_utc", "pass_seconds", "pass_seconds_reason", *(f"{phase.value}_seconds" for phase in _PHASES),
+    "ended_at_utc", "pass_seconds", *_PHASE_COLUMNS,
     "expected_ids", "observed_ids", "ids_match", "corpus_accepted", "verdict_reasons", "completed_documents",
-    "real_tokens", "computed_tokens", "truncated_documents", "cut_tokens", "tokens_reason",
-    "utilisation_real", "utilisation_executed", "utilisation_reason", "memory_peaks",
-    "memory_reason", "device_shared", "recompilations", "requested", "effective", "effective_reason",
-    "predictions_path", "predictions_sha256", "manifest_sha256", "notes",
+    "real_tokens", "computed_tokens", "truncated_documents", "cut_tokens",
+    "utilisation_real", "utilisation_executed", "memory_peaks", "device_shared", "recompilations", "requested",
+    "effective", "predictions_path", "predictions_sha256", "manifest_sha256", "notes", "missing",
 )  # fmt: skip
+# For people the reason stands in the empty cell itself.
+PEOPLE_COLUMNS = tuple(column for column in ATTEMPT_COLUMNS if column != "missing")
 
 
 def attempt_rows(
     attempts: Sequence[Attempt], verdicts: Mapping[str, Verdict], excluded: Mapping[str, str]
 ) -> list[Row]:
-    """One row per attempted pass, in schedule order, joined to its verdict; a missing value has a reason beside it."""
+    """One row per attempted pass, in schedule order, joined to its verdict; `missing` says why a cell is empty."""
     rows = []
     for item in judge_fates(attempts, verdicts, excluded):
         attempt, verdict = item.attempt, item.verdict
@@ -102,22 +106,18 @@ def attempt_rows(
             "started_at_utc": attempt.started_at_utc,
             "ended_at_utc": attempt.ended_at_utc,
             "pass_seconds": _seconds(attempt.pass_seconds),
-            "pass_seconds_reason": attempt.pass_seconds_reason if attempt.pass_seconds is None else None,
-            **{f"{phase.value}_seconds": _seconds(phases.get(phase)) for phase in _PHASES},
+            **{column: _seconds(phases.get(phase)) for column, phase in _PHASE_COLUMNS.items()},
             "expected_ids": attempt.expected_documents if ids is None else ids.expected_ids,
             "observed_ids": None if ids is None else ids.observed_ids,
             "ids_match": None if ids is None else ids.ids_match,
             "corpus_accepted": None if verdict is None else verdict.accepted,
             "verdict_reasons": _verdict_words(verdict),
             "completed_documents": attempt.completed_documents,
-            "tokens_reason": attempt.tokens_reason if attempt.tokens is None else None,
             "memory_peaks": _json([peak.as_json() for peak in attempt.memory]) if attempt.memory else None,
-            "memory_reason": None if attempt.memory else attempt.memory_reason,
             "device_shared": attempt.device_shared,
             "recompilations": attempt.recompilations,
             "requested": _json(attempt.requested.as_json()),
             "effective": None if attempt.effective is None else _json(attempt.effective.as_json()),
-            "effective_reason": attempt.effective_reason if attempt.effective is None else None,
             "predictions_path": None if attempt.predictions is None else attempt.predictions.path,
             "predictions_sha256": None if attempt.predictions is None else attempt.predictions.sha256,
             "manifest_sha256": attempt.manifest_sha256,
@@ -126,8 +126,15 @@ def attempt_rows(
         row |= _utilisation(attempt)
         if attempt.tokens is not None:
             row |= attempt.tokens.as_json()
+        empty = [column for column in PEOPLE_COLUMNS if row.get(column) in (None, "")]
+        row["missing"] = _json(missing_cells(empty, attempt, verdict, _PHASE_COLUMNS))
         rows.append(row)
     return rows
+
+
+def rows_for_people(rows: Sequence[Row]) -> list[Row]:
+    """Rows of attempts in which an empty cell says why it is empty."""
+    return [row | json.loads(str(row["missing"])) for row in rows]
 
 
 def _utilisation(attempt: Attempt) -> Row:
@@ -136,8 +143,6 @@ def _utilisation(attempt: Attempt) -> Row:
     for kind in ("utilisation_real", "utilisation_executed"):
         value = attempt.telemetry.get(kind)
         row[kind] = _seconds(value) if isinstance(value, float) else None
-    if row["utilisation_real"] is None:
-        row["utilisation_reason"] = attempt.telemetry_reasons.get("utilisation_real", "not measured")
     return row
 
 

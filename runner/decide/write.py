@@ -9,7 +9,15 @@ from runner.decide.balance import build_balance
 from runner.decide.choice import decide
 from runner.decide.model import Balance, Decision
 from runner.decide.read import Evidence, read_evidence
-from runner.decide.tables import ATTEMPT_COLUMNS, BALANCE_COLUMNS, attempt_rows, balance_rows, csv_bytes
+from runner.decide.tables import (
+    ATTEMPT_COLUMNS,
+    BALANCE_COLUMNS,
+    PEOPLE_COLUMNS,
+    attempt_rows,
+    balance_rows,
+    csv_bytes,
+    rows_for_people,
+)
 from runner.evidence.campaign import Campaign
 from runner.evidence.files import write_atomic
 from runner.pricing.calendar import plan_calendar
@@ -51,7 +59,7 @@ def decide_evidence(evidence: Evidence) -> DecisionFiles:
     attempts = attempt_rows(evidence.attempts, verdicts, evidence.exclusions)
     files = {
         "attempts.csv": csv_bytes(attempts, ATTEMPT_COLUMNS),
-        "attempts-spreadsheet.csv": csv_bytes(attempts, ATTEMPT_COLUMNS, for_people=True),
+        "attempts-spreadsheet.csv": csv_bytes(rows_for_people(attempts), PEOPLE_COLUMNS, for_people=True),
         "balance.csv": csv_bytes(balance_rows(balance), BALANCE_COLUMNS),
         "balance.json": balance.dump(),
         "decision.json": decision.dump(),

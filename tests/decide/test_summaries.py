@@ -107,4 +107,5 @@ def test_utilisation_is_the_median_of_accepted_passes_or_unknown() -> None:
     row, other, *_ = attempt_rows(world.attempts, {verdict.attempt_id: verdict for verdict in world.verdicts}, {})
     assert (row["utilisation_real"], row["utilisation_executed"]) == (Decimal("0.1"), Decimal("0.3"))
     assert _summary(world, "B.b1").utilisation_real is None
-    assert (other["utilisation_real"], other["utilisation_reason"]) == (None, "not measured")
+    assert other["utilisation_real"] is None
+    assert json.loads(str(other["missing"]))["utilisation_real"] == "unknown: not measured"
