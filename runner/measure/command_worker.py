@@ -39,8 +39,8 @@ def run_command(job: Job, phase: PhaseTimer, facts: dict[str, Any], notes: list[
         "completed": found,
         "pass_seconds": done.seconds,
         "part_seconds": {},
-        "recompilations": 0,
-        "recompilations_reason": None,
+        "recompilations": None,  # what the program compiles, only it could count
+        "recompilations_reason": "not observed",
         "predictions": predictions,
     }
 

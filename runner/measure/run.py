@@ -335,15 +335,15 @@ class Measurement:
         )
 
     def _rate(self, started: Attempt) -> float | None:
-        """Matrix rate of the same device, precision and threads, measured in an earlier attempt of the campaign."""
-        wanted = started.requested
+        """Fastest matrix rate of the same device, precision and threads in the campaign's earlier attempts."""
+        wanted, rates = started.requested, []
         for row in self._store.scan().attempts:
             rate = row.telemetry.get("matrix_flops_rate")
             same = all(getattr(row.requested, name) == getattr(wanted, name) for name in _RATE_OF)
             here = (row.chain.machine_id, row.gpu_declared) == (started.chain.machine_id, started.gpu_declared)
             if isinstance(rate, float) and same and here:
-                return rate
-        return None
+                rates.append(rate)
+        return max(rates, default=None)
 
     def _manifest(self, end: ChildEnd, environment: dict[str, str]) -> str | None:
         """Write the manifest once per distinct content; None when the worker could not tell."""

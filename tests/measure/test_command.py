@@ -12,6 +12,7 @@ import pytest
 from runner.evidence.attempt import Attempt, Status
 from runner.evidence.campaign import Campaign
 from runner.evidence.store import read_attempts
+from runner.judge.record import _recompilation
 from runner.measure.run import Request, measure
 from runner.protocol.freeze import freeze
 from tests.measure.light import Quiet
@@ -91,3 +92,13 @@ def test_what_the_program_does_not_say_is_unknown_and_so_a_difference(tmp_path: 
     assert row.status is Status.COMPLETED
     assert row.effective is not None
     assert "precision requested fp32, used unknown" in row.requested.differences(row.effective)
+
+
+def test_m18_what_a_program_compiles_is_not_observed_and_never_zero(tmp_path: Path) -> None:
+    """Without `compile` there is nothing to count; a program that is declared to compile cannot be assessed."""
+    _, row = attempt_with(tmp_path)
+    assert (row.recompilations, row.recompilations_reason) == (None, "not observed")
+    check = _recompilation(row)
+    assert (check.status, check.reason) == ("passed", "nothing is compiled (not observed)")
+    compiled = row.model_copy(update={"requested": row.requested.model_copy(update={"compile": "default"})})
+    assert _recompilation(compiled).status == "not assessable"

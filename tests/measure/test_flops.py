@@ -60,6 +60,18 @@ def test_the_rate_of_an_earlier_attempt_is_used() -> None:
     assert with_efficiency(blank, result, None).values["utilisation_real"] is None
 
 
+@pytest.mark.parametrize(("own", "earlier", "used"), [(40.0, 50.0, 50.0), (80.0, 50.0, 80.0), (None, 50.0, 50.0)])
+def test_the_fastest_rate_of_the_campaign_counts_and_is_recorded(
+    own: float | None, earlier: float, used: float
+) -> None:
+    """Issue 6, point 5: a rate taken while others computed makes a pass look better than the device allows."""
+    counted = {"flops_real": 10.0, "flops_executed": 40.0, "matrix_flops_rate": own}
+    result = {"efficiency": counted, "pass_seconds": 2.0}
+    values = with_efficiency(Conditions({}, {}, None, None), result, earlier).values
+    assert (values["matrix_flops_rate"], values["matrix_flops_rate_used"]) == (own, used)
+    assert values["utilisation_executed"] == round(40.0 / 2.0 / used, 4)
+
+
 def test_a_share_above_one_is_no_share() -> None:
     """A rate measured beside other programs is no rate of the device: unknown with a reason, never 1.3."""
     found = Conditions({}, {}, None, None)
