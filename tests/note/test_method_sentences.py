@@ -15,10 +15,12 @@ import pytest
 from runner.decide.tables import BALANCE_COLUMNS
 from runner.evidence.attempt import Attempt, Settings, Status
 from runner.evidence.campaign import Campaign
+from runner.note.attachments import evidence_paths
 from runner.note.build import note_markdown
 from runner.note.html import quarto_words
 from runner.note.i18n import Catalogue
 from runner.note.quarto.document import render_document
+from runner.protocol.schema import Lock
 from tests.note.sample import OWN_MACHINE, PRICED, UNDECIDED, Measured, Sample, make_campaign, rewrite_attempts
 
 TWO_CARDS = replace(PRICED, configurations=(Measured("b200", 1, 3900.0), Measured("b200", 4, 2140.0)), unavailable=())
@@ -133,6 +135,18 @@ def test_m29_equal_rows_of_configurations_stand_once(priced: Campaign, tmp_path:
     assert f"| {others} | all documents | accuracy | 1,000 | 0.886 |" in text
     assert "| rtx-4090.b4 | all documents | accuracy | 1,000 | 0.871 |" in text
     assert "| rtx-4090.b4 | stratum = long |" in text
+
+
+def test_long_tables_are_capped_in_the_note_and_whole_beside_it(tmp_path: Path) -> None:
+    """Issue 5.3: 63 attempts: the note shows 60 and says so; the table that is attached to the PDF has all of them."""
+    campaign = make_campaign(tmp_path / "campaign", replace(OWN_MACHINE, passes=21))
+    markdown = note_markdown(campaign)
+    table = markdown[: markdown.index("{#tbl-attempts")].rsplit("\n\n", 2)[-2].splitlines()[2:]
+    assert len(table) == 60
+    assert "60 of 63. The whole table is attached as note/attempts.csv." in plain(markdown)
+    paths, _ = evidence_paths(campaign, Lock.load(campaign.lock))
+    rows = list(csv.DictReader(io.StringIO(paths["note/attempts.csv"].read_text(encoding="utf-8"), newline="")))
+    assert len(rows) == 63
 
 
 def test_m33_latency_is_another_population(note: str) -> None:
