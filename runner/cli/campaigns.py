@@ -50,9 +50,7 @@ def compare(session: Session, a: Path, b: Path) -> Output:
 
 @runner_command("collect", short_help="Merge the records of several rentals under one lock.")
 @click.argument("folders", type=_PATH, nargs=-1, required=True)
-@click.option(
-    "--keep-other-locks", is_flag=True, help="Keep rows of other locks too; they are listed, never counted."
-)
+@click.option("--keep-other-locks", is_flag=True, help="Keep rows of other locks too; they are listed, never counted.")
 def collect(session: Session, folders: tuple[Path, ...], keep_other_locks: bool) -> Output:
     """Merge the records of FOLDERS (campaigns or their records/) into this campaign.
 
@@ -62,7 +60,7 @@ def collect(session: Session, folders: tuple[Path, ...], keep_other_locks: bool)
 
     made = merge(Campaign(session.root), folders, keep_other_locks=keep_other_locks)
     lines = [
-        f"{len(made.added)} rows added, {made.rows} in all, of {len(made.machines)} machines",
+        f"{_counted(len(made.added), 'row')} added, {made.rows} in all, of {_counted(len(made.machines), 'machine')}",
         *made.ignored,
         *(f"another lock, never counted: {row}" for row in made.other_locks),
         *(f"warning: {warning}" for warning in made.warnings),
@@ -77,3 +75,7 @@ def collect(session: Session, folders: tuple[Path, ...], keep_other_locks: bool)
         "warnings": list(made.warnings),
     }
     return Output(lines, data)
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -68,6 +68,14 @@ def collect(campaign: Campaign, sources: Iterable[Path], *, keep_other_locks: bo
                 next_step="leave out that folder, or collect with --keep-other-locks and then "
                 "runner decide --leave-out-other-locks",
             )
+        twice = _two_series(merge.rows.values())
+        if twice:
+            raise InputRefused(
+                "two folders hold different attempts of one machine at the same place; nothing was collected",
+                details=twice,
+                next_step="under one lock a machine has one series: name only the folder that was measured first, "
+                "and keep the other one beside it",
+            )
         # A torn copy of a row that is whole elsewhere is not needed.
         merge.torn = {key: torn for key, torn in merge.torn.items() if torn.path.stem not in merge.rows}
         rows = Rows(tuple(sorted(merge.rows.values(), key=_place)), tuple(merge.torn.values()), ())
@@ -171,6 +179,18 @@ def _foreign(rows: list[Attempt], known: set[str], nonce: str, lock_sha256: str)
 def _place(row: StoredRow) -> tuple[str, int, str]:
     chain = row.attempt.chain
     return (chain.machine_id, chain.index, row.attempt.attempt_id)
+
+
+def _two_series(rows: Iterable[StoredRow]) -> tuple[str, ...]:
+    """Places of a machine's chain that rows of different folders claim: one of them would have to be chosen."""
+    places: dict[tuple[str, int], list[StoredRow]] = {}
+    for row in rows:
+        places.setdefault((row.attempt.chain.machine_id, row.attempt.chain.index), []).append(row)
+    return tuple(
+        f"{machine}, place {index}: {' and '.join(sorted(str(row.path) for row in found))}"
+        for (machine, index), found in sorted(places.items())
+        if len({row.path.parent for row in found}) > 1
+    )
 
 
 def _ignored(merge: _Merge) -> tuple[str, ...]:

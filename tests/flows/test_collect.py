@@ -110,6 +110,19 @@ def test_two_different_rows_with_one_id_are_refused(home: Campaign) -> None:
     assert files(home) == {}
 
 
+def test_two_series_of_one_machine_are_refused_and_never_chosen_from(home: Campaign) -> None:
+    """M51: measured twice on one machine, in two folders; taking the better one would be a choice by result."""
+    one, two = rental(home, "one", machine="m1", first=0), rental(home, "two", machine="m1", first=10)
+    with pytest.raises(InputRefused, match="different attempts of one machine at the same place") as caught:
+        collect(home, [one.root, two.root])
+    assert caught.value.details == tuple(
+        f"m1, place {place}: {one.attempts / f'a00{place}.json'} and {two.attempts / f'a01{place}.json'}"
+        for place in (0, 1)
+    )
+    assert "measured first" in (caught.value.next_step or "")
+    assert files(home) == {}
+
+
 @pytest.mark.parametrize("damage", ["delete the middle row", "delete the last row", "change a row"])
 def test_a_broken_chain_is_refused(home: Campaign, damage: str) -> None:
     one = rental(home, "one", machine="m1", first=0, rows=3)
