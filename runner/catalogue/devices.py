@@ -94,12 +94,21 @@ def _patterns(tariffs: Path) -> list[tuple[int, str, str]]:
             next_step="write a tariffs.csv with dated prices; the embedded example has one",
         ) from None
     except UnicodeDecodeError as error:
-        raise InputRefused(f"the tariffs are not UTF-8: byte {error.start} cannot be read", file=tariffs) from None
+        raise InputRefused(
+            f"the tariffs are not UTF-8: byte {error.start} cannot be read", file=tariffs,
+            next_step="save the file as UTF-8",
+        ) from None
     reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
     try:
         missing = {"gpu", "device_pattern"} - set(reader.fieldnames or ())
         if missing:
-            raise InputRefused(f"no column {', '.join(sorted(missing))}", file=tariffs, line=1)
+            raise InputRefused(
+                f"no column {', '.join(sorted(missing))}", file=tariffs, line=1,
+                next_step="name the columns in the first line as docs/pricing.md has them",
+            )
         return [(reader.line_num, row["gpu"] or "", row["device_pattern"] or "") for row in reader]
     except csv.Error as error:
-        raise InputRefused(f"not a readable CSV file: {error}", file=tariffs, line=reader.line_num) from None
+        raise InputRefused(
+            f"not a readable CSV file: {error}", file=tariffs, line=reader.line_num,
+            next_step="double every quotation mark inside a quoted field and close each",
+        ) from None

@@ -57,7 +57,10 @@ def read_corpus(
     columns = [id_column, text_column, *([label_column] if label_column else []), *group_columns]
     twice = sorted({name for name in columns if columns.count(name) > 1})
     if twice:
-        raise InputRefused("one column is named for two purposes", file=path, value=twice[0])
+        raise InputRefused(
+            "one column is named for two purposes", file=path, value=twice[0],
+            next_step="name another column for one of them",
+        )
     _refuse_float_ids(path, id_column)
     warnings: list[str] = []
     several = path.is_dir()
@@ -83,7 +86,10 @@ def read_corpus(
         documents.append(Document(identifier, text, label, groups, row.line))
     findings.refuse(path, id_column, identity)
     if not documents:
-        raise InputRefused("the corpus holds no document", file=path)
+        raise InputRefused(
+            "the corpus holds no document", file=path,
+            next_step="put at least one record below the header",
+        )
     warnings.extend(remarks.lines())
     return Corpus(
         path=path,

@@ -148,7 +148,10 @@ def scan(
         progress(len(columns.number))
     findings.refuse(source.path, source.id_column or "id", _compare_ids(source, columns.id_key, rules))
     if not columns.number:
-        raise InputRefused("the source holds no document", file=source.path)
+        raise InputRefused(
+            "the source holds no document", file=source.path,
+            next_step="put at least one record below the header",
+        )
     return _finished(columns, label_numbers, (*notes, *remarks.lines()), empty_texts, dict(skipped))
 
 

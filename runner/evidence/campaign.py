@@ -110,8 +110,14 @@ class Campaign:
         """Path for a recorded name; one that would leave the campaign folder is refused."""
         pure = PurePosixPath(relative)
         if pure.is_absolute() or ".." in pure.parts or "\\" in relative or not pure.parts:
-            raise InputRefused("a recorded path leaves the campaign folder", value=relative)
+            raise InputRefused(
+                "a recorded path leaves the campaign folder", value=relative,
+                next_step="restore the record from its copy; paths in records stay inside the campaign",
+            )
         path = self.root / pure
         if not path.resolve().is_relative_to(self.root.resolve()):
-            raise InputRefused(f"{show_value(relative)} is a link out of the campaign folder")
+            raise InputRefused(
+                f"{show_value(relative)} is a link out of the campaign folder",
+                next_step="put the file itself in the place of the link",
+            )
         return path

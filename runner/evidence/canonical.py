@@ -65,27 +65,40 @@ def loads_strict(data: bytes | str, *, file: str | Path | None = None, line: int
     """Parse JSON as RFC 8259 has it: NaN, Infinity, duplicate keys, bad UTF-8 and a BOM are refused."""
 
     def refuse_constant(name: str) -> NoReturn:
-        raise InputRefused(f"{name} is not allowed in JSON", file=file, line=line, value=name)
+        raise InputRefused(
+            f"{name} is not allowed in JSON", file=file, line=line, value=name,
+            next_step="write null where there is no number",
+        )
 
     def refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) != len(pairs):
             names = [key for key, _ in pairs]
             twice = next(key for key in names if names.count(key) > 1)
-            raise InputRefused("a key stands twice in one JSON object", file=file, line=line, value=twice)
+            raise InputRefused(
+                "a key stands twice in one JSON object", file=file, line=line, value=twice,
+                next_step="keep one of the two keys",
+            )
         return found
 
     try:
         text = data if isinstance(data, str) else data.decode("utf-8")
         return json.loads(text, parse_constant=refuse_constant, object_pairs_hook=refuse_duplicates)
     except UnicodeDecodeError as error:
-        raise InputRefused(f"not UTF-8: byte {error.start} cannot be read", file=file, line=line) from None
+        raise InputRefused(
+            f"not UTF-8: byte {error.start} cannot be read", file=file, line=line,
+            next_step="save the file as UTF-8",
+        ) from None
     except json.JSONDecodeError as error:
         raise InputRefused(
-            f"not valid JSON: {error.msg}", file=file, line=line or error.lineno, column=error.colno
+            f"not valid JSON: {error.msg}", file=file, line=line or error.lineno, column=error.colno,
+            next_step="restore the file from its copy, or write it again with a JSON library",
         ) from None
     except RecursionError:
-        raise InputRefused("JSON nested too deeply", file=file, line=line) from None
+        raise InputRefused(
+            "JSON nested too deeply", file=file, line=line,
+            next_step="write it with fewer levels",
+        ) from None
 
 
 def load_json_file(path: Path) -> Any:
@@ -93,5 +106,8 @@ def load_json_file(path: Path) -> Any:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise InputRefused(f"cannot be read: {error.strerror}", file=path) from None
+        raise InputRefused(
+            f"cannot be read: {error.strerror}", file=path,
+            next_step="check that the file is there and may be read",
+        ) from None
     return loads_strict(data, file=path)

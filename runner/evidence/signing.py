@@ -90,7 +90,10 @@ def sign(data: bytes, key: SigningKey, purpose: Purpose) -> bytes:
     """Armored signature over the exact bytes, in canonical form; write it beside the file as `.sig`."""
     armored, signature = _sign(data, key.path, purpose)
     if signature.fingerprint != key.fingerprint:
-        raise InputRefused("the signing key changed while it was in use", file=key.path)
+        raise InputRefused(
+            "the signing key changed while it was in use", file=key.path,
+            next_step="run the command again",
+        )
     return armored
 
 
@@ -139,7 +142,10 @@ def read_signers(path: Path) -> tuple[str, ...]:
         ) from None
     lines = tuple(line for line in text.splitlines() if line.strip() and not line.startswith("#"))
     if not lines:
-        raise InputRefused("the signers file names nobody", file=path)
+        raise InputRefused(
+            "the signers file names nobody", file=path,
+            next_step="write one line for each signer: name, kind of key, public key",
+        )
     return lines
 
 
@@ -198,7 +204,10 @@ def _make_local_key(path: Path) -> None:
     with new_key_file(path) as made:
         done = _ssh_keygen("-q", "-t", "ed25519", "-N", "", "-C", LOCAL_KEY_COMMENT, "-f", str(made), stdin=b"")
         if done.returncode != 0:
-            raise InputRefused(f"a local test key could not be made: {_last_line(done)}", file=path)
+            raise InputRefused(
+                f"a local test key could not be made: {_last_line(done)}", file=path,
+                next_step="check that ssh-keygen runs and that the folder may be written",
+            )
 
 
 def _probe(path: Path, *, local_test: bool) -> SigningKey:
@@ -221,7 +230,10 @@ def _sign(data: bytes, path: Path, purpose: Purpose) -> tuple[bytes, SshSignatur
     try:
         return done.stdout, parse_signature(done.stdout)
     except NotCanonical as error:
-        raise InputRefused(f"ssh-keygen wrote a signature of an unknown form: {error}", file=path) from None
+        raise InputRefused(
+            f"ssh-keygen wrote a signature of an unknown form: {error}", file=path,
+            next_step="check the version of OpenSSH (ssh -V; 8.9 or newer)",
+        ) from None
 
 
 def _signing_refused(path: Path, done: subprocess.CompletedProcess[bytes]) -> InputRefused:
@@ -277,7 +289,10 @@ def _ssh_keygen(*arguments: str, stdin: bytes) -> subprocess.CompletedProcess[by
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise InputRefused(f"ssh-keygen did not answer within {_TIMEOUT_SECONDS} seconds") from None
+        raise InputRefused(
+            f"ssh-keygen did not answer within {_TIMEOUT_SECONDS} seconds",
+            next_step="check that the key asks for nothing (ssh-add), then run the command again",
+        ) from None
 
 
 def _last_line(done: subprocess.CompletedProcess[bytes]) -> str:

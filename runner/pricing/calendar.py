@@ -96,17 +96,23 @@ def read_calendar(path: Path) -> Window:
     try:
         calendar: Any = Calendar.from_ical(path.read_bytes())
     except OSError as error:
-        raise InputRefused(f"the calendar cannot be read: {error.strerror}", file=path) from None
+        raise InputRefused(
+            f"the calendar cannot be read: {error.strerror}", file=path,
+            next_step="check that the file is there and may be read",
+        ) from None
     except ValueError:
         raise InputRefused("not an iCalendar file", file=path, next_step="export the plan as .ics again") from None
     events = [event for event in calendar.walk("VEVENT") if str(event.get("STATUS", "")).upper() != "CANCELLED"]
     try:
         tasks = [_task(event, number) for number, event in enumerate(events, start=1)]
         if len({task.id for task in tasks}) != len(tasks):
-            raise InputRefused("two events have the same UID", column="UID")
+            raise InputRefused("two events have the same UID", column="UID", next_step="give every event its own UID")
         deadlines = [_instant(todo, "DUE", "to-do") for todo in calendar.walk("VTODO") if "DUE" in todo]
         if len(deadlines) > 1:
-            raise InputRefused("more than one to-do with a due time: which is the deadline?", column="DUE")
+            raise InputRefused(
+                "more than one to-do with a due time: which is the deadline?", column="DUE",
+                next_step="keep one VTODO with DUE, the deadline",
+            )
         return window_of(tasks, deadlines[0] if deadlines else None)
     except InputRefused as error:
         raise InputRefused(error.what, file=path, column=error.column, value=error.value,
@@ -121,15 +127,24 @@ def _task(event: Any, number: int) -> TaskTime:
             raise InputRefused(f"{show_value(title)} repeats; a plan has each task once", column=f"{place}.{name}",
                                next_step="write one event per task")
     if "DTSTART" not in event or ("DTEND" in event) == ("DURATION" in event):
-        raise InputRefused(f"{show_value(title)} needs a start, and an end or a duration", column=place)
+        raise InputRefused(
+            f"{show_value(title)} needs a start, and an end or a duration", column=place,
+            next_step="give the event DTSTART, and DTEND or DURATION",
+        )
     start = _instant(event, "DTSTART", place)
     end = _instant(event, "DTEND", place) if "DTEND" in event else start + _length(event, place)
     if end < start:
-        raise InputRefused(f"{show_value(title)} ends before it starts", column=f"{place}.DTEND")
+        raise InputRefused(
+            f"{show_value(title)} ends before it starts", column=f"{place}.DTEND",
+            next_step="put DTEND after DTSTART",
+        )
     marks = [str(mark) for entry in _list(event.get("CATEGORIES")) for mark in entry.cats]
     lots = str(event.get("X-LOTS", "1"))
     if not re.fullmatch(r"[1-9][0-9]{0,5}", lots):
-        raise InputRefused("not a number of lots", column=f"{place}.X-LOTS", value=lots)
+        raise InputRefused(
+            "not a number of lots", column=f"{place}.X-LOTS", value=lots,
+            next_step="write a whole number from 1",
+        )
     return TaskTime(
         id=str(event.get("UID", place)).partition("@")[0], title=title,
         kind=next((mark for mark in marks if mark in KINDS), "check"), start=start, end=end, lots=int(lots),
@@ -145,11 +160,14 @@ def _instant(component: Any, name: str, place: str) -> datetime:
     """Instant of a property: its own text and zone, so that skipped and repeated hours are seen."""
     field = component[name]
     if isinstance(field, list):
-        raise InputRefused("stands twice", column=f"{place}.{name}")
+        raise InputRefused("stands twice", column=f"{place}.{name}", next_step="keep one of the two lines")
     text = field.to_ical().decode("utf-8")
     found = _LOCAL.fullmatch(text)
     if found is None:
-        raise InputRefused("not a time of day (whole days have no hours)", column=f"{place}.{name}", value=text)
+        raise InputRefused(
+            "not a time of day (whole days have no hours)", column=f"{place}.{name}", value=text,
+            next_step="write a time such as 20261005T090000",
+        )
     year, month, day, hour, minute, second, utc = found.groups()
     written = f"{year}-{month}-{day}T{hour}:{minute}:{second}{utc}"
     return parse_instant(written, _zone(field.params.get("TZID")), name=f"{place}.{name}")
@@ -165,5 +183,8 @@ def _zone(name: str | None) -> str | None:
 def _length(event: Any, place: str) -> Any:
     text = event["DURATION"].to_ical().decode("utf-8")
     if not _LENGTH.fullmatch(text):
-        raise InputRefused("not a duration", column=f"{place}.DURATION", value=text)
+        raise InputRefused(
+            "not a duration", column=f"{place}.DURATION", value=text,
+            next_step="write a duration such as PT2H30M",
+        )
     return event["DURATION"].dt

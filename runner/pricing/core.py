@@ -187,7 +187,10 @@ def _rows(data: bytes, name: str) -> list[tuple[int, dict[str, str]]]:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise PriceError(f"the tariffs are not UTF-8: byte {error.start} cannot be read", file=name) from None
+        raise PriceError(
+            f"the tariffs are not UTF-8: byte {error.start} cannot be read", file=name,
+            next_step="save the file as UTF-8",
+        ) from None
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     rows: list[tuple[int, dict[str, str]]] = []
     header: list[str] = []
@@ -206,7 +209,10 @@ def _rows(data: bytes, name: str) -> list[tuple[int, dict[str, str]]]:
                 rows.append((start, dict(zip(header, fields))))  # noqa: B905 (lengths are equal)
             start = reader.line_num + 1
     except csv.Error as error:
-        raise PriceError(f"not a readable CSV file: {error}", file=name, line=start) from None
+        raise PriceError(
+            f"not a readable CSV file: {error}", file=name, line=start,
+            next_step="double every quotation mark inside a quoted field and close each",
+        ) from None
     if not header:
         raise PriceError("the tariffs are empty", file=name, next_step="write the header line")
     return rows
@@ -400,7 +406,10 @@ def parse_hours(text: str) -> Decimal:
     """Elapsed seconds from hours written as `96`, `72.5` or `72:00:01`."""
     found = _HOURS.fullmatch(text)
     if found is None:
-        raise PriceError("not a number of hours such as 96, 72.5 or 72:00:01", value=text)
+        raise PriceError(
+            "not a number of hours such as 96, 72.5 or 72:00:01", value=text,
+            next_step="write the hours with a point, or as H:MM:SS",
+        )
     if found[2] is None:
         return Decimal(found[1] + (found[4] or "")) * SECONDS_PER_HOUR
     return Decimal(int(found[1]) * SECONDS_PER_HOUR + int(found[2]) * 60 + int(found[3]))
@@ -410,7 +419,10 @@ def parse_count(text: str, name: str, least: int = 0) -> int:
     """A whole number, written with digits only."""
     if re.fullmatch(r"[0-9]{1,9}", text) and int(text) >= least:
         return int(text)
-    raise PriceError(f"{name} must be a whole number from {least} to {MOST_COUNT:,}, digits only", value=text)
+    raise PriceError(
+        f"{name} must be a whole number from {least} to {MOST_COUNT:,}, digits only", value=text,
+        next_step=f"write digits only, such as {least}",
+    )
 
 
 # ---- one question, one answer --------------------------------------------------------------------
@@ -573,7 +585,7 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     try:
         if options.days is None and options.window_hours is None:
-            raise PriceError("say --days or --window-hours")
+            raise PriceError("say --days or --window-hours", next_step="give one of the two")
         answer = quote(
             read_catalogue(options.tariffs), options.gpu, parse_count(options.lots, "--lots", 1),
             days=None if options.days is None else parse_count(options.days, "--days", 1),

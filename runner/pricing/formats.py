@@ -45,7 +45,10 @@ def read_number_format(path: Path) -> NumberFormat:
     """Declared format of a JSON file."""
     declared = NumberFormat.load(path)
     if declared.decimal == declared.thousands:
-        raise InputRefused("decimal sign and thousands sign are the same", file=path, value=declared.decimal)
+        raise InputRefused(
+            "decimal sign and thousands sign are the same", file=path, value=declared.decimal,
+            next_step="declare two different signs",
+        )
     return declared
 
 
@@ -60,7 +63,10 @@ def load_formatted_catalogue(path: Path, declared: NumberFormat) -> core.Catalog
             next_step="write a tariffs.csv with dated prices; the embedded example has one",
         ) from None
     except UnicodeDecodeError as error:
-        raise InputRefused(f"the tariffs are not UTF-8: byte {error.start} cannot be read", file=path) from None
+        raise InputRefused(
+            f"the tariffs are not UTF-8: byte {error.start} cannot be read", file=path,
+            next_step="save the file as UTF-8",
+        ) from None
     with refusals():
         catalogue = core.parse_catalogue(_rewritten(text, declared, path).encode("utf-8"), str(path))
     return check_patterns(dataclasses.replace(catalogue, sha256=sha256_bytes(data)), path)
@@ -81,7 +87,10 @@ def _rewritten(text: str, declared: NumberFormat, path: Path) -> str:
             header = header or fields
             writer.writerow(fields)
     except csv.Error as error:
-        raise InputRefused(f"not a readable CSV file: {error}", file=path, line=reader.line_num) from None
+        raise InputRefused(
+            f"not a readable CSV file: {error}", file=path, line=reader.line_num,
+            next_step="double every quotation mark inside a quoted field and close each",
+        ) from None
     return out.getvalue()
 
 

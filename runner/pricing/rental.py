@@ -80,15 +80,27 @@ def read_rental(path: Path) -> Rental:
     rental = read_toml_record(path, Rental, what="rental record", next_step="copy protocol/rental.example.toml")
     for name in ("provider", "order", "gpu", "currency"):
         if not getattr(rental, name).strip():
-            raise InputRefused("a field of the rental record is empty", file=path, column=name)
+            raise InputRefused(
+                "a field of the rental record is empty", file=path, column=name,
+                next_step="fill the field in",
+            )
     for name in ("lots", "days"):
         if getattr(rental, name) < 1:
-            raise InputRefused("must be 1 or more", file=path, column=name, value=getattr(rental, name))
+            raise InputRefused(
+                "must be 1 or more", file=path, column=name, value=getattr(rental, name),
+                next_step="write a whole number from 1",
+            )
     if parse_decimal(rental.amount, name="amount") < 0:
-        raise InputRefused("an amount is not negative", file=path, column="amount", value=rental.amount)
+        raise InputRefused(
+            "an amount is not negative", file=path, column="amount", value=rental.amount,
+            next_step="write the amount of the invoice, 0 or more",
+        )
     starts_at, ends_at = _period(rental, path)
     if ends_at <= starts_at:
-        raise InputRefused("the rental ends before it starts", file=path, column="ends_at", value=rental.ends_at)
+        raise InputRefused(
+            "the rental ends before it starts", file=path, column="ends_at", value=rental.ends_at,
+            next_step="correct starts_at or ends_at",
+        )
     return rental
 
 

@@ -36,7 +36,10 @@ def read_tasks(path: Path) -> tuple[TaskTime, ...]:
     names = [task.id for task in read]
     if len(set(names)) != len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise InputRefused("two tasks have the same name", file=path, column="task", value=twice)
+        raise InputRefused(
+            "two tasks have the same name", file=path, column="task", value=twice,
+            next_step="give every task its own name",
+        )
     return read
 
 
@@ -60,7 +63,7 @@ def _task(row: dict[str, str], line: int, path: Path, findings: list[InputRefuse
     if kind not in KINDS:
         add(InputRefused("not a kind of task", next_step=f"one of: {', '.join(KINDS)}"), "kind")
     if not row["task"].strip() or not row["task"].isprintable():
-        add(InputRefused("a task needs a name"), "task")
+        add(InputRefused("a task needs a name", next_step="fill in the column task"), "task")
     try:
         with refusals():
             lots = parse_count(row.get("lots") or "1", "lots", 1)
@@ -69,7 +72,7 @@ def _task(row: dict[str, str], line: int, path: Path, findings: list[InputRefuse
     if len(findings) > before:
         return None
     if times["end"] < times["start"]:
-        add(InputRefused("the task ends before it starts"), "end")
+        add(InputRefused("the task ends before it starts", next_step="put the end after the start"), "end")
         return None
     return TaskTime(id=row["task"], title=row.get("title") or row["task"], kind=kind, start=times["start"],
                     end=times["end"], lots=lots)
@@ -79,9 +82,15 @@ def _rows(path: Path) -> list[tuple[int, dict[str, str]]]:
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except OSError as error:
-        raise InputRefused(f"the task table cannot be read: {error.strerror}", file=path) from None
+        raise InputRefused(
+            f"the task table cannot be read: {error.strerror}", file=path,
+            next_step="check that the file is there and may be read",
+        ) from None
     except UnicodeDecodeError as error:
-        raise InputRefused(f"the task table is not UTF-8: byte {error.start} cannot be read", file=path) from None
+        raise InputRefused(
+            f"the task table is not UTF-8: byte {error.start} cannot be read", file=path,
+            next_step="check that the file is there and may be read",
+        ) from None
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     rows, header, start = [], None, 1
     try:
@@ -89,12 +98,18 @@ def _rows(path: Path) -> list[tuple[int, dict[str, str]]]:
             if header is None:
                 header = _checked_header(fields, path)
             elif fields and len(fields) != len(header):
-                raise InputRefused(f"{len(fields)} fields, the header has {len(header)}", file=path, line=start)
+                raise InputRefused(
+                    f"{len(fields)} fields, the header has {len(header)}", file=path, line=start,
+                    next_step="quote fields that hold the separator",
+                )
             elif fields:
                 rows.append((start, dict(zip(header, fields, strict=True))))
             start = reader.line_num + 1
     except csv.Error as error:
-        raise InputRefused(f"not a readable CSV file: {error}", file=path, line=start) from None
+        raise InputRefused(
+            f"not a readable CSV file: {error}", file=path, line=start,
+            next_step="double every quotation mark inside a quoted field and close each",
+        ) from None
     return rows
 
 

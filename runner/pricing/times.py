@@ -45,7 +45,10 @@ def parse_instant(text: str, zone: str | None, *, name: str = "time") -> datetim
     """UTC instant of `2026-10-05T09:00[:30]`, in `zone` or with its own offset (`Z`, `+02:00`), which wins."""
     found = _INSTANT.fullmatch(text)
     if found is None:
-        raise InputRefused("not a time such as 2026-10-05T09:00", value=text, column=name)
+        raise InputRefused(
+            "not a time such as 2026-10-05T09:00", value=text, column=name,
+            next_step="write it as YYYY-MM-DDTHH:MM, local time of the plan, or with an offset such as +02:00",
+        )
     local = _local_time(found, text, name)
     if found[8] is not None:
         return _to_utc(local.replace(tzinfo=_offset(found[8], text, name)), text, name)
@@ -67,7 +70,10 @@ def _local_time(found: re.Match[str], text: str, name: str) -> datetime:
         return start + timedelta(days=1 if end_of_day else 0)
     except (ValueError, OverflowError):
         clock = text[11:].rstrip("Z").split("+")[0].split("-")[0]
-        raise InputRefused(f"{clock} is not a time of day of {text[:10]}", value=text, column=name) from None
+        raise InputRefused(
+            f"{clock} is not a time of day of {text[:10]}", value=text, column=name,
+            next_step="write hours 00 to 23 and minutes 00 to 59 of a day that exists",
+        ) from None
 
 
 def _offset(text: str, whole: str, name: str) -> timezone:
@@ -76,7 +82,10 @@ def _offset(text: str, whole: str, name: str) -> timezone:
     hours, minutes = int(text[1:3]), int(text[4:6])
     offset = timedelta(hours=hours, minutes=minutes)
     if minutes > 59 or offset > _LONGEST_OFFSET:
-        raise InputRefused("not a valid offset from UTC", value=whole, column=name)
+        raise InputRefused(
+            "not a valid offset from UTC", value=whole, column=name,
+            next_step="write an offset between -23:59 and +23:59",
+        )
     return timezone(-offset if text[0] == "-" else offset)
 
 
@@ -102,7 +111,10 @@ def _to_utc(moment: datetime, text: str, name: str) -> datetime:
     try:
         return moment.astimezone(UTC)
     except OverflowError:
-        raise InputRefused("outside the calendar", value=text, column=name) from None
+        raise InputRefused(
+            "outside the calendar", value=text, column=name,
+            next_step="write a year from 1 to 9999",
+        ) from None
 
 
 def _offset_text(moment: datetime) -> str:
@@ -118,7 +130,10 @@ def parse_duration(text: str, *, name: str = "duration") -> timedelta:
     """Elapsed time written as H:MM:SS; hours may go beyond 24."""
     found = _DURATION.fullmatch(text)
     if found is None:
-        raise InputRefused("not an elapsed time such as 2:30:00 (H:MM:SS)", value=text, column=name)
+        raise InputRefused(
+            "not an elapsed time such as 2:30:00 (H:MM:SS)", value=text, column=name,
+            next_step="write hours, minutes and seconds, such as 2:30:00",
+        )
     micros = int((found[4] or "0").ljust(6, "0"))
     return timedelta(hours=int(found[1]), minutes=int(found[2]), seconds=int(found[3]), microseconds=micros)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from runner.corpus.overlap import find_overlap, refuse_overlap
@@ -15,7 +16,7 @@ from runner.evidence.campaign import Campaign
 from runner.evidence.canonical import content_sha256, load_json_file, records_sha256, sha256_file
 from runner.protocol.labels import LabelTable, label_table
 from runner.protocol.lengths import effective_max_length
-from runner.protocol.modelfiles import ModelFolder, resolve_model
+from runner.protocol.modelfiles import ModelFolder, model_path, resolve_model
 from runner.protocol.modelformat import check_model_files
 from runner.protocol.predictions import read_predictions
 from runner.protocol.procedure import Procedure, find_procedure, right_answers, source_files, value_of
@@ -69,6 +70,7 @@ def baseline_path(campaign: Campaign, protocol: Protocol, corpus_id: str) -> Pat
         raise InputRefused(
             "baseline.file must be a folder with one file per corpus, named <corpus id>.parquet (or .csv, .jsonl)",
             file=campaign.protocol, value=protocol.baseline.file,
+            next_step="make the folder and put each corpus's baseline there",
         )
     return given
 
@@ -84,7 +86,7 @@ def collect(campaign: Campaign, protocol: Protocol, plan: Plan, references: Path
     folder = resolve_model(protocol.model, campaign.protocol_dir)
     check_model_files(folder.path)
     corpora = {files.id: _labelled(campaign, files, read_final(campaign, files)) for files in protocol.corpus}
-    table = _table(protocol, folder, corpora.values())
+    table = _table(protocol, folder.path, corpora.values())
     max_length = effective_max_length(folder.path, protocol.model.max_length)
     procedure = None if protocol.evaluation is None else find_procedure(protocol.evaluation, campaign.protocol_dir)
     locked, warnings = [], []
@@ -111,6 +113,23 @@ def collect(campaign: Campaign, protocol: Protocol, plan: Plan, references: Path
         evaluation_files=source_files(find_procedure(item, campaign.protocol_dir) for item in protocol.procedures()),
     )
     return Collected(judgement, corpora, tuple(warnings))
+
+
+def current_references(campaign: Campaign, protocol: Protocol) -> Iterator[tuple[Reference, BaselineValues]]:
+    """Reference and reference predictions of every corpus as the files are now, before a freeze; nothing is written.
+
+    Of the model only its labels are read. Refused: what the freeze would refuse of corpora and baseline.
+    """
+    folder = model_path(protocol.model, campaign.protocol_dir)
+    corpora = {files.id: _labelled(campaign, files, read_final(campaign, files)) for files in protocol.corpus}
+    table = _table(protocol, folder, corpora.values())
+    for corpus_id, corpus in corpora.items():
+        with TemporaryDirectory(prefix="runner-reference-") as temporary:
+            path = Path(temporary) / f"{corpus_id}.parquet"
+            write_reference(corpus, path)
+            reference = reference_of(path, corpus_id, table, protocol.model)
+        predictions = read_predictions(_baseline_file(campaign, protocol, corpus_id))
+        yield reference, checked_baseline(predictions, reference)
 
 
 def read_final(campaign: Campaign, files: CorpusFiles) -> Corpus:
@@ -203,13 +222,7 @@ def _baseline(
     campaign: Campaign, protocol: Protocol, corpus_id: str, path_of_reference: Path, table: LabelTable,
     procedure: Procedure | None,
 ) -> LockedFile:
-    path = baseline_path(campaign, protocol, corpus_id)
-    if not path.is_file():
-        raise InputRefused(
-            f"the baseline of corpus '{corpus_id}' is missing: reference predictions come before the freeze",
-            file=path,
-            next_step="runner baseline (untimed), or name a prediction file as baseline.file in the protocol",
-        )
+    path = _baseline_file(campaign, protocol, corpus_id)
     predictions = read_predictions(path)
     reference = reference_of(path_of_reference, corpus_id, table, protocol.model)
     baseline = checked_baseline(predictions, reference)
@@ -217,6 +230,17 @@ def _baseline(
         _try_out(procedure, reference, baseline)
     rows = zip(predictions.ids.to_pylist(), predictions.labels.to_pylist(), strict=True)
     return _locked_file(campaign, path).model_copy(update={"records_sha256": records_sha256(rows)})
+
+
+def _baseline_file(campaign: Campaign, protocol: Protocol, corpus_id: str) -> Path:
+    path = baseline_path(campaign, protocol, corpus_id)
+    if not path.is_file():
+        raise InputRefused(
+            f"the baseline of corpus '{corpus_id}' is missing: reference predictions come before the freeze",
+            file=path,
+            next_step="runner baseline (untimed), or name a prediction file as baseline.file in the protocol",
+        )
+    return path
 
 
 def _try_out(procedure: Procedure, reference: Reference, baseline: BaselineValues) -> None:
@@ -234,8 +258,8 @@ def _try_out(procedure: Procedure, reference: Reference, baseline: BaselineValue
         )
 
 
-def _table(protocol: Protocol, folder: ModelFolder, corpora: Iterable[Corpus]) -> LabelTable:
-    config_file = folder.path / "config.json"
+def _table(protocol: Protocol, folder: Path, corpora: Iterable[Corpus]) -> LabelTable:
+    config_file = folder / "config.json"
     labels = {document.label or "" for corpus in corpora for document in corpus.documents}
     return label_table(load_json_file(config_file), protocol.model, labels, file=config_file)
 

@@ -72,7 +72,8 @@ def label_table(
     kind = config.get("problem_type")
     if kind not in (None, "single_label_classification") and not (len(names) == 1 and model.single_logit):
         raise InputRefused(
-            f"the model is trained for {show_value(kind)}; only one label per text can be judged", file=file
+            f"the model is trained for {show_value(kind)}; only one label per text can be judged", file=file,
+            next_step="choose a model for text classification with one label per text",
         )
     rule = model.single_logit
     if len(names) == 1:
@@ -109,7 +110,8 @@ def decode(logits: npt.NDArray[Any], table: LabelTable) -> Decoded:
     values = np.asarray(logits, dtype=np.float64)
     if values.ndim != 2 or values.shape[1] != table.outputs:
         raise InputRefused(
-            f"the model gave logits of shape {values.shape}, the frozen table has {table.outputs} outputs"
+            f"the model gave logits of shape {values.shape}, the frozen table has {table.outputs} outputs",
+            next_step="use the model whose config.json was frozen",
         )
     bad = ~np.isfinite(values).all(axis=1)
     if bad.any():
@@ -139,7 +141,10 @@ def _sigmoid(values: Floats) -> Floats:
 
 def _names_by_index(config: Mapping[str, Any], file: str | Path | None) -> tuple[str, ...]:
     if not isinstance(config, Mapping):  # whatever JSON the file holds
-        raise InputRefused("the model's config.json holds no object", file=file)
+        raise InputRefused(
+            "the model's config.json holds no object", file=file,
+            next_step="take the config.json that belongs to the model",
+        )
     names = config.get("id2label")
     count = config.get("num_labels")
     if names is None:
@@ -150,18 +155,28 @@ def _names_by_index(config: Mapping[str, Any], file: str | Path | None) -> tuple
             next_step="write the labels of the outputs into id2label, in the order of training",
         )
     if not isinstance(names, Mapping) or not names or not all(isinstance(name, str) for name in names.values()):
-        raise InputRefused("id2label must map output indices to label names", file=file, column="id2label")
+        raise InputRefused(
+            "id2label must map output indices to label names", file=file, column="id2label",
+            next_step="write id2label as the model card has it: {\"0\": \"name\", ...}",
+        )
     indices = [str(index) for index in range(len(names))]
     if sorted(names) != sorted(indices):
         raise InputRefused(
             f"id2label must have the indices 0 to {len(names) - 1}", file=file, column="id2label",
             value=", ".join(names),
+            next_step="number the labels from 0 without a gap",
         )
     if isinstance(count, int) and count != len(names):
-        raise InputRefused(f"num_labels is {count}, id2label has {len(names)} entries", file=file)
+        raise InputRefused(
+            f"num_labels is {count}, id2label has {len(names)} entries", file=file,
+            next_step="make num_labels and id2label agree, as the model card has them",
+        )
     table = tuple(names[index] for index in indices)
     if len(set(table)) != len(table) or "" in table:
-        raise InputRefused("a label of id2label is empty or stands twice", file=file, value=", ".join(table))
+        raise InputRefused(
+            "a label of id2label is empty or stands twice", file=file, value=", ".join(table),
+            next_step="give every output its own name",
+        )
     return table
 
 
@@ -173,6 +188,7 @@ def _refuse_unknown_labels(table: LabelTable, model: Model, wanted: list[str], f
                 f"label_map leads from {show_value(source)} to {show_value(target)}, which is no label of the model "
                 f"({_listed(table.labels)})",
                 file=file,
+                next_step="correct label_map in the protocol",
             )
     unknown = [label for label in wanted if model.label_map.get(label, label) not in known]
     if unknown:

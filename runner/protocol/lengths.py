@@ -70,5 +70,5 @@ def _unused_positions(config: Mapping[str, Any]) -> int:
 def _mapping(file: Path) -> Mapping[str, Any]:
     content = load_json_file(file)
     if not isinstance(content, dict):
-        raise InputRefused("must hold one JSON object", file=file)
+        raise InputRefused("must hold one JSON object", file=file, next_step="take the file that belongs to the model")
     return content

@@ -42,9 +42,17 @@ def resolve_model(model: Model, protocol_dir: Path, *, revision: str | None = No
     """
     folder, commit, seconds = _locate(model, protocol_dir, revision)
     if not (folder / "config.json").is_file():
-        raise InputRefused("the model folder has no config.json", file=folder)
+        raise InputRefused(
+            "the model folder has no config.json", file=folder,
+            next_step="name the folder that holds the model's files",
+        )
     _refuse_custom_code(folder, model)
     return ModelFolder(folder, _hashed(folder, model, commit), commit, seconds)
+
+
+def model_path(model: Model, protocol_dir: Path) -> Path:
+    """Where the model's folder is, found or fetched; none of its files is looked at."""
+    return _locate(model, protocol_dir, None)[0]
 
 
 def check_model(campaign: Campaign, lock: Lock) -> Path:
@@ -116,7 +124,10 @@ def _from_hub(name: str, revision: str, *, pickles: bool) -> tuple[Path, str, fl
     if not _COMMIT.fullmatch(revision):
         commit = _asked(lambda: hub.model_info(name, revision=revision).sha, name)
     if commit is None:
-        raise InputRefused(f"the hub names no commit for {show_value(name)} at {show_value(revision)}")
+        raise InputRefused(
+            f"the hub names no commit for {show_value(name)} at {show_value(revision)}",
+            next_step="name a revision that exists (a commit hash is best)",
+        )
     ignored = [*_OTHER_FRAMEWORKS, *([] if pickles else [f"*{suffix}" for suffix in sorted(_PICKLES)])]
     seconds = None
     try:

@@ -114,7 +114,10 @@ def locked_corpus(lock: Lock, corpus_id: str) -> LockedCorpus:
         if corpus.id == corpus_id:
             return corpus
     known = ", ".join(corpus.id for corpus in lock.judgement.corpora)
-    raise InputRefused(f"there is no frozen corpus of that name; frozen are {known}", value=corpus_id)
+    raise InputRefused(
+        f"there is no frozen corpus of that name; frozen are {known}", value=corpus_id,
+        next_step="name one of them with --corpus",
+    )
 
 
 def load_baseline(campaign: Campaign, lock: Lock, reference: Reference) -> BaselineValues | None:

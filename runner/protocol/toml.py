@@ -16,13 +16,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from runner.errors import InputRefused
+from runner.errors import InputRefused, show_value
 
 Place = tuple[str | int, ...]
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _SCALAR = re.compile(r"[^,\]}\n#]+")
 _SYNTAX_PLACE = re.compile(r"^(.*) \(at line (\d+), column (\d+)\)$", re.DOTALL)
-_DUPLICATE = re.compile(r"overwrite|declare|twice|immutable", re.IGNORECASE)
+_NAMES = re.compile(r"\('.*'\,?\)|'[^']+'")
+_KEY_OF_LINE = re.compile(r"\s*(?:\[+(?P<table>[^\[\]]+)\]+|(?P<key>[^=#\[\]{}]+?)\s*=)")
+_DUPLICATE = re.compile(r"overwrite|declare|twice|immutable|duplicate", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -48,39 +50,69 @@ def read_toml(path: Path, *, what: str, next_step: str | None = None) -> TomlDoc
     """Parse; bad UTF-8, a byte-order mark, syntax, duplicate keys, bare times, NaN are refused."""
     try:
         if path.exists() and not path.is_file():  # a pipe would be waited for
-            raise InputRefused("not a regular file", file=path)
+            raise InputRefused("not a regular file", file=path, next_step="name a file of text")
         data = path.read_bytes()
     except OSError as error:
         raise InputRefused(f"the {what} cannot be read: {error.strerror}", file=path, next_step=next_step) from None
     if data.startswith(b"\xef\xbb\xbf"):
-        raise InputRefused(f"the {what} starts with a byte-order mark, which TOML does not allow", file=path, line=1)
+        raise InputRefused(
+            f"the {what} starts with a byte-order mark, which TOML does not allow", file=path, line=1,
+            next_step="save the file as UTF-8 without a byte-order mark",
+        )
     try:
         text = data.decode("utf-8").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise InputRefused(
-            f"the {what} is not UTF-8: byte {error.start} cannot be read", file=path, line=line
+            f"the {what} is not UTF-8: byte {error.start} cannot be read", file=path, line=line,
+            next_step="save the file as UTF-8",
         ) from None
     try:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise _syntax_refusal(error, path, what) from None
+        raise _syntax_refusal(error, path, what, text) from None
     except ValueError:  # Python reads no whole number of more than 4,300 digits
-        raise InputRefused(f"the {what} holds a number with too many digits", file=path) from None
+        raise InputRefused(
+            f"the {what} holds a number with too many digits", file=path,
+            next_step="write a smaller number",
+        ) from None
     except RecursionError:
-        raise InputRefused(f"the {what} is nested too deeply", file=path) from None
+        raise InputRefused(
+            f"the {what} is nested too deeply", file=path,
+            next_step="write it with fewer levels",
+        ) from None
     scanner = _Scanner(text)
     document = TomlDocument(path, content, scanner.scan(), text, scanner.spans)
     _refuse_what_json_has_not(document, content, (), what)
     return document
 
 
-def _syntax_refusal(error: tomllib.TOMLDecodeError, path: Path, what: str) -> InputRefused:
+def _syntax_refusal(error: tomllib.TOMLDecodeError, path: Path, what: str, text: str) -> InputRefused:
     found = _SYNTAX_PLACE.match(str(error))
     message, line, column = (found[1], int(found[2]), int(found[3])) if found else (str(error), None, None)
     if _DUPLICATE.search(message):
-        return InputRefused(f"a key or table stands twice in the {what}", file=path, line=line, column=column)
-    return InputRefused(f"the {what} is not valid TOML: {message}", file=path, line=line, column=column)
+        name = _named_twice(message, text, line)
+        return InputRefused(
+            f"a key or table stands twice in the {what}: {show_value(name)}", file=path, line=line, column=column,
+            value=name, next_step="keep one of the two",
+        )
+    return InputRefused(
+        f"the {what} is not valid TOML: {message}", file=path, line=line, column=column,
+        next_step=f"mend this place of the {what}; https://toml.io shows the form",
+    )
+
+
+def _named_twice(message: str, text: str, line: int | None) -> str:
+    """Name of the repeated key or table: as the parser says it, else the key of that line or the one before it."""
+    told = _NAMES.search(message)
+    if told:
+        return ".".join(re.findall(r"'([^']*)'", told[0])) or told[0]
+    before = text.split("\n")[:line]
+    for written in reversed(before):
+        key = _KEY_OF_LINE.match(written)
+        if key:
+            return (key["table"] or key["key"]).strip()
+    return before[-1].strip()
 
 
 def _refuse_what_json_has_not(document: TomlDocument, value: Any, place: Place, what: str) -> None:
@@ -95,11 +127,13 @@ def _refuse_what_json_has_not(document: TomlDocument, value: Any, place: Place, 
         raise InputRefused(
             f"{show_place(place)} in the {what} is a bare date or time; write it in quotes",
             file=document.path, line=document.line(place), column=show_place(place), value=value.isoformat(),
+            next_step="put quotation marks around it",
         )
     elif isinstance(value, float) and not math.isfinite(value):
         raise InputRefused(
             f"{show_place(place)} in the {what} is not a finite number",
             file=document.path, line=document.line(place), column=show_place(place), value=value,
+            next_step="write a number, or leave the entry out",
         )
 
 

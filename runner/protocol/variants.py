@@ -35,7 +35,10 @@ def batch_series(
     """`BATCHES="1 4 8"`: the variants `b1`, `b4`, `b8`, on the base of the protocol's batch series."""
     if not batches or len(set(batches)) != len(batches) or min(batches) < 1:
         shown = " ".join(map(str, batches))
-        raise InputRefused("batches must be different whole numbers from 1 on", column="BATCHES", value=shown)
+        raise InputRefused(
+            "batches must be different whole numbers from 1 on", column="BATCHES", value=shown,
+            next_step="write them such as 1,4,8",
+        )
     series = next((series for series in protocol.series if series.variable == BATCH), None)
     name, base = ("batch", Settings()) if series is None else (series.name, series.base)
     wanted = Series(name=name, variable=BATCH, values=tuple(batches), base=base)
@@ -67,7 +70,8 @@ def _changed(series: Series, value: Scalar) -> Settings:
     except ValidationError as error:
         message = error.errors(include_url=False)[0]["msg"].lower()
         raise InputRefused(
-            f"{show_value(value)} is no value for {series.variable} in series '{series.name}': {message}"
+            f"{show_value(value)} is no value for {series.variable} in series '{series.name}': {message}",
+            next_step="correct this value of the series in the protocol",
         ) from None
 
 
@@ -90,7 +94,10 @@ def _with(found: list[LockedVariant], variant: LockedVariant) -> list[LockedVari
     for index, earlier in enumerate(found):
         if earlier.settings == variant.settings:
             if variant.series is None or variant.series in (earlier.series, *earlier.also_in):
-                raise InputRefused(f"the variants '{earlier.id}' and '{variant.id}' have the same settings")
+                raise InputRefused(
+                    f"the variants '{earlier.id}' and '{variant.id}' have the same settings",
+                    next_step="delete one of the two, or change what it sets",
+                )
             merged = earlier.model_copy(update={"also_in": (*earlier.also_in, variant.series)})
             return [*found[:index], merged, *found[index + 1 :]]
     taken = {earlier.id for earlier in found}

@@ -53,7 +53,10 @@ def _passphrase(environ: Mapping[str, str]) -> bytes | None:
     try:
         return path.read_bytes().rstrip(b"\r\n")
     except OSError as error:
-        raise InputRefused(f"the passphrase file cannot be read: {error.strerror}", file=path) from None
+        raise InputRefused(
+            f"the passphrase file cannot be read: {error.strerror}", file=path,
+            next_step="check that the file is there and may be read",
+        ) from None
 
 
 def _open(path: Path, passphrase: bytes | None, *, local_test: bool) -> PdfKey:
@@ -77,7 +80,8 @@ def _open(path: Path, passphrase: bytes | None, *, local_test: bool) -> PdfKey:
         ) from None
     if certificate is None or not isinstance(key, ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey):
         raise InputRefused(
-            "the PDF signing key must be an EC or RSA key with its certificate (viewers know no other)", file=path
+            "the PDF signing key must be an EC or RSA key with its certificate (viewers know no other)", file=path,
+            next_step="give a key file of one of the two kinds",
         )
     now = datetime.now(UTC)
     if not certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc:
@@ -85,6 +89,7 @@ def _open(path: Path, passphrase: bytes | None, *, local_test: bool) -> PdfKey:
             "the certificate of the PDF signing key is not valid today",
             file=path,
             value=f"{certificate.not_valid_before_utc.date()} to {certificate.not_valid_after_utc.date()}",
+            next_step="renew the certificate, or check the clock of this machine",
         )
     digest = certificate.fingerprint(hashes.SHA256()).hex()
     return PdfKey(path, passphrase, digest, certificate.subject.rfc4514_string(), local_test)
