@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from runner.evidence.attempt import Attempt, PhaseName, Status, TokenCounts
+from runner.evidence.attempt import Attempt, PhaseName, TokenCounts
 from runner.evidence.verdict import Verdict
 
+# Phases that an attempt may do without; recorded without seconds, their reason says that there was nothing to do.
+_OPTIONAL = (PhaseName.DOWNLOAD, PhaseName.COMPILE)
 NOT_SAID = "unknown: not recorded, and no reason either"
 
 
@@ -67,7 +69,8 @@ def _joined(attempt: Attempt, verdict: Verdict | None) -> dict[str, str]:
     if verdict is None:
         no_verdict = _unknown(f"no verdict (status {attempt.status.value})")
         return dict.fromkeys(("observed_ids", "ids_match", "corpus_accepted", "verdict_reasons"), no_verdict)
-    because = "; ".join(verdict.reasons) or "the verdict holds no counts"
+    unread = [check.reason for check in verdict.checks if check.name == "predictions" and check.status != "passed"]
+    because = "; ".join(unread or verdict.reasons) or "the verdict holds no counts"
     return {
         "observed_ids": _unknown(because),
         "ids_match": _unknown(because),
@@ -76,10 +79,8 @@ def _joined(attempt: Attempt, verdict: Verdict | None) -> dict[str, str]:
 
 
 def _phase(attempt: Attempt, name: PhaseName) -> str:
-    """A phase is recorded with its own reason, or it did not happen, or the attempt ended before its record."""
+    """A phase without seconds says why; one that is not in the row may have taken place, so it is unknown."""
     for phase in attempt.phases:
         if phase.name is name and not phase.inside_pass and phase.seconds is None:
-            return _unknown(phase.reason)
-    if attempt.status is Status.COMPLETED:
-        return _does_not_apply("the attempt recorded no such phase")
-    return _unknown(f"not recorded before the attempt ended (status {attempt.status.value})")
+            return _does_not_apply(phase.reason) if phase.reason and name in _OPTIONAL else _unknown(phase.reason)
+    return _unknown(f"the row holds no such phase (status {attempt.status.value})")

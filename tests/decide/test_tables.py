@@ -158,7 +158,23 @@ def test_m22_the_reasons_are_those_of_the_row() -> None:
     assert missing["memory_peaks"] == "unknown: no sample was kept"
     assert missing["recompilations"] == "unknown: the worker was killed"
     assert missing["device_shared"] == "unknown: the counter needs root"
-    assert missing["load_seconds"] == "unknown: not recorded before the attempt ended (status killed)"
+    assert missing["load_seconds"] == "unknown: the row holds no such phase (status killed)"
     assert missing["predictions_path"] == "not applicable: no predictions were written (status killed)"
     assert missing["retry_of"] == "not applicable: not a retry of another attempt"
+    assert missing["observed_ids"] == missing["ids_match"] and missing["ids_match"].startswith("unknown: ")
     assert row["completed_documents"] == 12 and "completed_documents" not in missing
+
+
+def test_m17_a_phase_that_was_not_needed_is_told_from_one_that_is_not_known() -> None:
+    attempt, verdict = _complete(Status.COMPLETED)
+    phases = (
+        Phase(name=PhaseName.COMPILE, seconds=None, reason="nothing is compiled"),
+        Phase(name=PhaseName.LOAD, seconds=None, reason="the clock failed"),
+        Phase(name=PhaseName.IMPORTS, seconds=0.0),
+    )
+    rows = attempt_rows([attempt.model_copy(update={"phases": phases})], {attempt.attempt_id: verdict}, {})
+    missing = json.loads(str(rows[0]["missing"]))
+    assert missing["compile_seconds"] == "not applicable: nothing is compiled"
+    assert missing["load_seconds"] == "unknown: the clock failed"
+    assert missing["warm_up_seconds"] == "unknown: the row holds no such phase (status completed)"
+    assert "imports_seconds" not in missing and rows[0]["imports_seconds"] == 0, "a measured zero is a number"
