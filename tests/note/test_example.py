@@ -1,0 +1,31 @@
+"""The example note that is shown to people (issue 5.10): several GPUs, made-up records, never taken for results."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pikepdf
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "docs" / "example"
+MARK = "Synthetic example: nothing was measured"
+
+
+def test_every_page_of_the_example_says_that_nothing_was_measured() -> None:
+    """Looked at as shipped, not as made again: this file is what somebody may print or pass on."""
+    pdf = EXAMPLE / "decision-note.pdf"
+    done = subprocess.run(["pdftotext", str(pdf), "-"], capture_output=True, check=True, encoding="utf-8")
+    with pikepdf.open(pdf) as opened:
+        pages = done.stdout.split("\f")[: len(opened.pages)]
+        assert len(pages) >= 10
+        assert "/Sig" not in {str(field.get("/FT")) for field in opened.Root.get("/AcroForm", {}).get("/Fields", [])
+                              if "/V" in field}, "an example is never signed"  # fmt: skip
+    assert [number for number, page in enumerate(pages, 1) if MARK not in page] == []
+    assert MARK in (EXAMPLE / "decision-note.html").read_text(encoding="utf-8")
+
+
+def test_the_example_shows_several_gpus_and_what_failed() -> None:
+    text = (EXAMPLE / "decision-note.qmd").read_text(encoding="utf-8")
+    assert MARK in text
+    for wanted in ("rtx-4090.b1", "b200.b8", "l40s", "out of memory", "unavailable"):
+        assert wanted in text, wanted
