@@ -10,13 +10,21 @@ from typing import Any
 import click
 
 from runner.cli.output import Output, Session, runner_command
+from runner.decide.sentences import say
 from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
 from runner.evidence.files import write_atomic
 from runner.evidence.store import read_attempts
 from runner.pricing import core
 from runner.pricing.calendar import read_calendar, write_calendar
-from runner.pricing.happened import Happened, compare, measured_tasks, phase_totals, recorded_seconds
+from runner.pricing.happened import (
+    Happened,
+    clock_moved_tasks,
+    compare,
+    measured_tasks,
+    phase_totals,
+    recorded_seconds,
+)
 from runner.pricing.planfile import read_window
 from runner.pricing.planwrite import write_plan
 from runner.pricing.tasks import read_tasks
@@ -69,6 +77,7 @@ def window(
     data: dict[str, Any] = {}
     phases: dict[str, Decimal] = {}
     spread: dict[str, Decimal] = {}
+    unknown: dict[str, str] = {}
     if tasks is not None:
         found, shown_in = tasks_window(tasks), zone or "UTC"
         if new_plan is not None:
@@ -84,6 +93,10 @@ def window(
         if happened:
             attempts = read_attempts(campaign)
             actual += measured_tasks(plan, attempts, configuration)
+            unknown = {
+                name: str(say("happened.clock", least_hours=f"{least:f}"))
+                for name, least in clock_moved_tasks(plan, attempts, configuration).items()
+            }
             phases = phase_totals(one for one in attempts if configuration in (None, one.variant_id))
             spread = recorded_seconds(plan, phases, configuration)
             data["phase_seconds"] = {name: f"{seconds:f}" for name, seconds in phases.items()}
@@ -91,7 +104,7 @@ def window(
         actual += tasks_window(against).tasks
     lines = _plan_lines(found, shown_in)
     if happened or against is not None:
-        rows = compare(found, actual)
+        rows = compare(found, actual, unknown)
         lines.append("plan and what happened:")
         lines += [f"  {_happened_text(row, shown_in, spread.get(row.id))}" for row in rows]
         data["happened"] = [_happened_data(row, spread.get(row.id)) for row in rows]

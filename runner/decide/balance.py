@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
-from runner.decide.calendar import phases_of, what_happened
+from runner.decide.calendar import clock_warnings, phases_of, what_happened
 from runner.decide.constraints import ORDER, evidence_constraints
 from runner.decide.fairness import expense_warnings, expenses_of, passes_warnings, rotation_warnings, search_costs
 from runner.decide.fates import Fate, Judged, judge_fates
@@ -97,6 +97,7 @@ def build_balance(
             *passes_warnings(judged),
             *series_warnings(judged, protocol.series),
             *_past_calendar(rows, lock),
+            *clock_warnings(judged, lock),
             *expense_warnings(plan, [variant.id for variant in lock.variants]),
         ),
     )

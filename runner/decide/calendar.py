@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
-from runner.decide.model import BalanceRow, TaskHappened
+from runner.decide.fates import Judged
+from runner.decide.model import BalanceRow, Reason, TaskHappened
 from runner.decide.sentences import say
 from runner.decide.summaries import decimal_text
 from runner.evidence.attempt import Attempt
 from runner.evidence.manifest import Manifest
-from runner.pricing.happened import measured_tasks, phase_totals, recorded_seconds, replaced_seconds
+from runner.pricing.happened import clock_moved_tasks, measured_tasks, phase_totals, recorded_seconds, replaced_seconds
+from runner.pricing.times import seconds_of
 from runner.pricing.window import TaskTime, place_tasks
-from runner.protocol.schema import Plan
-from runner.units import exact_seconds, utc_text
+from runner.protocol.schema import Lock, Plan
+from runner.units import exact_seconds, parse_utc, utc_text
 
 
 def phases_of(attempts: Sequence[Attempt], manifests: Mapping[str, Manifest]) -> dict[str, Decimal]:
@@ -44,11 +46,27 @@ def what_happened(
     spans = {task.id: task for task in measured_tasks(plan, attempts, variant_id)}
     seconds = recorded_seconds(plan, totals, variant_id)
     planned = sorted(place_tasks(plan, variant_id, {}, {}), key=lambda task: (task.start, task.end, task.id))
-    return tuple(_beside(task, spans.get(task.id), seconds.get(task.id)) for task in planned)
+    moved = clock_moved_tasks(plan, attempts, variant_id)
+    return tuple(_beside(task, spans.get(task.id), seconds.get(task.id), moved.get(task.id)) for task in planned)
 
 
-def _beside(task: TaskTime, span: TaskTime | None, seconds: Decimal | None) -> TaskHappened:
+def clock_warnings(judged: Sequence[Judged], lock: Lock) -> tuple[Reason, ...]:
+    """Attempts whose times of day cannot be right: set during the attempt, or behind the freeze (TI-03, TI-11)."""
+    attempts = [item.attempt for item in judged]
+    moved = [attempt for attempt in attempts if attempt.wall_clock_moved]
+    frozen = parse_utc(lock.frozen_at_utc)
+    behind = [frozen - start for attempt in attempts if (start := parse_utc(attempt.started_at_utc)) < frozen]
+    found = [say("clock.moved", n_count=str(len(moved)))] if moved else []
+    if behind:
+        most = decimal_text(seconds_of(max(behind)))
+        found.append(say("clock.behind", n_count=str(len(behind)), behind_hours=most))
+    return tuple(found)
+
+
+def _beside(task: TaskTime, span: TaskTime | None, seconds: Decimal | None, least: Decimal | None) -> TaskHappened:
+    """`least`: seconds that it lasted at least, where a wall clock moved and its times are not subtracted."""
     took = seconds if span is None else span.seconds
+    unknown = say("happened.unrecorded") if least is None else say("happened.clock", least_hours=decimal_text(least))
     return TaskHappened(
         task_id=task.id,
         title=task.title,
@@ -59,5 +77,5 @@ def _beside(task: TaskTime, span: TaskTime | None, seconds: Decimal | None) -> T
         actual_start_utc=None if span is None else utc_text(span.start),
         actual_end_utc=None if span is None else utc_text(span.end),
         actual_seconds=None if took is None else decimal_text(took),
-        actual_reason=say("happened.unrecorded") if took is None else None,
+        actual_reason=unknown if took is None else None,
     )

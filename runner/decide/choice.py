@@ -27,6 +27,9 @@ from runner.protocol.schema import Protocol
 
 Basis = Literal["committed cost", "time on own machine", "none"]
 
+_UNCERTAIN = frozenset({"calendar.past", "clock.moved", "clock.behind"})
+"""Warnings about the calendar that the reader of page 1 must know."""
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -47,7 +50,7 @@ def decide(balance: Balance, protocol: Protocol) -> Decision:
     answer = _answer(balance, rows)
     chosen = None if answer.chosen is None else answer.chosen.row
     compared = [row for row in rows if row.accepted]
-    past = tuple(warning for warning in balance.warnings if warning.code == "calendar.past")
+    past = tuple(warning for warning in balance.warnings if warning.code in _UNCERTAIN)
     return Decision(
         question=protocol.question.text,
         synthetic=protocol.question.synthetic,

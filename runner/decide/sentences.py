@@ -74,6 +74,9 @@ SENTENCES: dict[str, str] = {
     "availability.enough": "{lots_count} lots are available",
     "availability.unstated": "{lots_count} lots needed; the catalogue states no limit",
     "availability.short": "{lots_count} lots available, {needed_count} needed",
+    "availability.unknown": (
+        "lots needed: {lots_count}; no priced package that covers has them, of one without a price nothing is known"
+    ),
     "availability.plan": "the plan rents {lots_count} lots, {needed_count} are needed",
     "own-machine.free": "own machine: a rental price does not apply",
     "package.covers": "{days_count} days cover the window with {spare_hours} to spare",
@@ -100,6 +103,17 @@ SENTENCES: dict[str, str] = {
     "attempt.not-accepted": "{attempt}: {why}; {done} of {expected_count} documents",
     # calendar
     "happened.unrecorded": "no record says when this happened",
+    "happened.clock": (
+        "unknown: a wall clock moved, so times of day are not subtracted; at least {least_hours} by the monotonic clock"
+    ),
+    "clock.moved": (
+        "The wall clock moved during attempts ({n_count}): their times of day cannot be trusted; durations are of the "
+        "monotonic clock."
+    ),
+    "clock.behind": (
+        "Attempts are dated before the freeze ({n_count}, by up to {behind_hours}): a clock is behind. That they came "
+        "after it is shown by the nonce, not by their times."
+    ),
     "calendar.past": (
         "The plan's deadline, {deadline_utc}, had passed when the protocol was frozen, {frozen_utc}: the calendar "
         "shows whether the hours fit, not whether a date was met."
@@ -127,7 +141,7 @@ SENTENCES: dict[str, str] = {
     "work.cut": "not comparable, different numbers of cut tokens in {corpus}: {found}",
     # open questions
     "question.unpriced": (
-        "a shorter package of {gpu} would cover too; its price is not in the catalogue: may be cheaper"
+        "another package of {gpu} would cover too; its price is not in the catalogue: may be cheaper"
     ),
     "question.added-later": "this variant was added after the first result",
     "question.shared": "other processes used the device during an accepted pass",

@@ -12,6 +12,7 @@ from typing import Literal
 from pydantic import Field
 
 from runner.evidence.model import Bytes, Count, Record, SafeName, Scalar, Seconds, Sha256, UtcText
+from runner.units import parse_utc
 
 
 class Status(StrEnum):
@@ -204,6 +205,13 @@ class Attempt(Record):
     journal: FileReference | None = None
     manifest_sha256: Sha256 | None = None
     notes: tuple[str, ...] = ()
+
+    @property
+    def wall_clock_moved(self) -> bool:
+        """Whether its times of day must not be subtracted: the wall clock was set by a second or more (TI-03)."""
+        moved, ended = self.wall_clock_moved_seconds, self.ended_at_utc
+        backwards = ended is not None and parse_utc(ended) < parse_utc(self.started_at_utc)
+        return backwards or (moved is not None and abs(moved) >= 1)
 
     @property
     def configuration_key(self) -> tuple[str, str, str]:

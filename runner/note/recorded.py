@@ -84,6 +84,11 @@ SENTENCES = (
     N_("not clean: {n_count} compilations in the timed part, {shapes}"),
     N_("whether others used the device is unknown: {reason_why}"),
     N_("other processes used the device during the pass"),
+    N_("wall clock moved by {span_shift} s during the pass; the duration is from the monotonic clock"),
+    N_(
+        "clock of {machine} is at least {span_value} s behind {other}: "
+        "the attempt carries the nonce of the freeze, so it came after it"
+    ),
     # verdicts: the predictions
     N_("not looked at: the attempt belongs to another freeze"),
     N_("the attempt has no prediction file (status {found_status})"),
@@ -201,6 +206,7 @@ SENTENCES = (
 _FORMS = {
     "count": r"\d+",
     "value": r"-?\d+(?:\.\d+)?",
+    "shift": r"[+-]\d+",
     "minimum": r"-?\d+(?:\.\d+)?",
     "metric": r"[a-z0-9_]+",
     "fraction": r"-?\d+/\d+",

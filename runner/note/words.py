@@ -85,6 +85,8 @@ class Speaker:
                 return self.fmt.integer(value)
             case "value" | "minimum":
                 return self.fmt.plain(value)
+            case "shift":
+                return "+" * value.startswith("+") + self.fmt.plain(value)
             case _:
                 return value
 

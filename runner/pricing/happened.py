@@ -2,20 +2,22 @@
 
 What happened comes from a table or calendar with the same task ids, or from the records: a measurement
 task really ran from the first start to the last end of the attempts on its corpus; installing, loading and
-warming up lasted as long as their phases together, spread over the attempts (M17).
+warming up lasted as long as their phases together, spread over the attempts (M17). Where a wall clock moved,
+how long measuring took is unknown: only the monotonic durations inside of the attempts are (M20).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from itertools import pairwise
 
 from runner.evidence.attempt import Attempt, PhaseName, Status
 from runner.pricing.times import seconds_of
 from runner.pricing.window import TaskTime, Window
-from runner.protocol.schema import Plan
+from runner.protocol.schema import Plan, Task
 from runner.units import exact_seconds, parse_utc
 
 # Nothing of these ran on a device: they occupied no rental time.
@@ -38,10 +40,18 @@ class Happened:
     reason: str | None
 
 
-def compare(planned: Window, actual: Iterable[TaskTime]) -> tuple[Happened, ...]:
-    """All tasks of both, matched by id: the planned ones in their order, then what was not planned."""
+_NONE_UNKNOWN: Mapping[str, str] = {}
+
+
+def compare(
+    planned: Window, actual: Iterable[TaskTime], unknown: Mapping[str, str] = _NONE_UNKNOWN
+) -> tuple[Happened, ...]:
+    """All tasks of both, matched by id: the planned ones in their order, then what was not planned.
+
+    `unknown`: why there is no time of a task, by its id.
+    """
     done = {task.id: task for task in actual}
-    rows = [_compared(task, done.pop(task.id, None)) for task in planned.tasks]
+    rows = [_compared(task, done.pop(task.id, None), unknown.get(task.id, "not recorded")) for task in planned.tasks]
     extra = sorted(done.values(), key=lambda task: (task.start, task.id))
     rows += [
         Happened(task.id, task.title, None, (task.start, task.end), None, None, "not in the plan") for task in extra
@@ -49,10 +59,10 @@ def compare(planned: Window, actual: Iterable[TaskTime]) -> tuple[Happened, ...]
     return tuple(rows)
 
 
-def _compared(task: TaskTime, done: TaskTime | None) -> Happened:
+def _compared(task: TaskTime, done: TaskTime | None, otherwise: str) -> Happened:
     span = (task.start, task.end)
     if done is None:
-        return Happened(task.id, task.title, span, None, None, None, "not recorded")
+        return Happened(task.id, task.title, span, None, None, None, otherwise)
     return Happened(
         task.id, task.title, span, (done.start, done.end), later_seconds=seconds_of(done.start - task.start),
         longer_seconds=done.seconds - task.seconds, reason=None,
@@ -60,21 +70,66 @@ def _compared(task: TaskTime, done: TaskTime | None) -> Happened:
 
 
 def measured_tasks(plan: Plan, attempts: Sequence[Attempt], configuration: str | None = None) -> tuple[TaskTime, ...]:
-    """Measurement tasks as they really ran. With a configuration, only its attempts count."""
+    """Measurement tasks as they really ran. With a configuration, only its attempts count.
+
+    Where a wall clock moved, nothing is subtracted: the task is left out (`clock_moved_tasks` has it, TI-03).
+    """
     found = []
+    for task, ran in _ran(plan, attempts, configuration):
+        if not _clock_moved(ran):
+            start = min(parse_utc(attempt.started_at_utc) for attempt in ran)
+            end = max(parse_utc(attempt.ended_at_utc) for attempt in ran if attempt.ended_at_utc is not None)
+            found.append(TaskTime(task.id, task.title, task.kind, start, end, source="measured"))
+    return tuple(found)
+
+
+def clock_moved_tasks(
+    plan: Plan, attempts: Sequence[Attempt], configuration: str | None = None
+) -> dict[str, Decimal]:
+    """Measurement tasks whose wall clocks moved, by id: seconds that they lasted at least, by the monotonic clock."""
+    return {task.id: _least_seconds(ran) for task, ran in _ran(plan, attempts, configuration) if _clock_moved(ran)}
+
+
+def _ran(plan: Plan, attempts: Sequence[Attempt], configuration: str | None) -> Iterator[tuple[Task, list[Attempt]]]:
+    """Each measurement task with the ended attempts on its corpus; tasks without one are left out."""
     for task in plan.task:
         if task.kind != "measurement" or task.configuration not in (None, configuration):
             continue
         corpus = task.corpus or plan.deliverables[0]
-        spans = [
-            (parse_utc(attempt.started_at_utc), parse_utc(attempt.ended_at_utc)) for attempt in attempts
+        ran = [
+            attempt for attempt in attempts
             if attempt.corpus_id == corpus and attempt.status not in _NEVER_RAN and attempt.ended_at_utc is not None
             and configuration in (None, attempt.variant_id)
         ]
-        if spans:
-            start, end = min(start for start, _ in spans), max(end for _, end in spans)
-            found.append(TaskTime(task.id, task.title, task.kind, start, end, source="measured"))
-    return tuple(found)
+        if ran:
+            yield task, ran
+
+
+def _clock_moved(attempts: Sequence[Attempt]) -> bool:
+    """During an attempt, or between two: one that is later in its machine's chain cannot have started earlier."""
+    if any(attempt.wall_clock_moved for attempt in attempts):
+        return True
+    ordered = sorted(attempts, key=lambda attempt: (attempt.chain.machine_id, attempt.chain.index))
+    return any(
+        one.chain.machine_id == other.chain.machine_id and one.gpu_declared == other.gpu_declared
+        and one.chain.index < other.chain.index
+        and parse_utc(other.started_at_utc) < parse_utc(one.started_at_utc)
+        for one, other in pairwise(ordered)
+    )
+
+
+def _least_seconds(attempts: Sequence[Attempt]) -> Decimal:
+    """Recorded seconds added up per machine, the largest sum: machines may run at the same time."""
+    sums: dict[str, Decimal] = {}
+    for attempt in attempts:
+        found = [
+            exact_seconds(phase.seconds) for phase in attempt.phases
+            if phase.seconds is not None and not phase.inside_pass and phase.name is not PhaseName.PASS
+        ]
+        found += [] if attempt.pass_seconds is None else [exact_seconds(attempt.pass_seconds)]
+        machine = attempt.chain.machine_id
+        sums[machine] = sums.get(machine, Decimal(0)) + sum(found, Decimal(0))
+    return max(sums.values(), default=Decimal(0))
 
 
 _OF_KIND: Mapping[str, tuple[str, ...]] = {

@@ -10,9 +10,10 @@ from runner.note.evidence import Evidence
 from runner.note.parts.measured import places_of
 from runner.note.parts.tables import capped, configuration_of
 from runner.note.words import NOTHING, Speaker
-from runner.units import exact_seconds
+from runner.units import exact_seconds, parse_utc
 
 _MOST_TEXTS = 12
+_MOST_IDS = 4
 _NOT_FAILURES = frozenset({Status.UNAVAILABLE, Status.UNSUPPORTED, Status.INTERRUPTED})
 
 
@@ -38,10 +39,57 @@ def attempts(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
         "rows": [_attempt(attempt, evidence, speaker) for attempt in shown],
         "count": count,
         "shown": len(shown),
+        "warnings": _warnings(evidence, speaker),
+        "clocks": _clocks(evidence, speaker),
         "planned": planned,
         "planned_count": planned_count,
         "planned_shown": len(planned),
     }
+
+
+def _warnings(evidence: Evidence, speaker: Speaker) -> list[dict[str, str]]:
+    """Warnings of the verdicts, each once with the attempts that have it; they refuse nothing."""
+    found: dict[str, list[str]] = {}
+    for attempt in evidence.counted_attempts:
+        verdict = evidence.verdicts.get(attempt.attempt_id)
+        for text in verdict.warnings if verdict is not None else ():
+            found.setdefault(text, []).append(attempt.attempt_id)
+    shown, count = capped(list(found.items()), _MOST_TEXTS)
+    rows = [
+        {"text": speaker.recorded(text), "count": speaker.fmt.integer(len(ids)), "attempts": _ids(ids)}
+        for text, ids in shown
+    ]
+    if count > len(shown):
+        more = speaker.catalogue.ngettext("%(count)s more in the record", "%(count)s more in the record",
+                                          count - len(shown))  # fmt: skip
+        rows.append({"text": more, "count": NOTHING, "attempts": NOTHING})
+    return rows
+
+
+def _ids(ids: list[str]) -> str:
+    """The first names; the verdicts have all."""
+    return ", ".join(ids[:_MOST_IDS]) + (" …" if len(ids) > _MOST_IDS else "")
+
+
+def _clocks(evidence: Evidence, speaker: Speaker) -> list[dict[str, str]]:
+    """Both wall times of attempts whose clock moved or is behind the freeze; nothing is computed from them (TI-03)."""
+    frozen = parse_utc(evidence.lock.frozen_at_utc)
+    wrong = [
+        attempt
+        for attempt in evidence.counted_attempts
+        if attempt.wall_clock_moved or parse_utc(attempt.started_at_utc) < frozen
+    ]
+    return [
+        {
+            "id": attempt.attempt_id,
+            "started": speaker.fmt.short_instant(attempt.started_at_utc),
+            "ended": NOTHING if attempt.ended_at_utc is None else speaker.fmt.short_instant(attempt.ended_at_utc),
+            "moved": NOTHING
+            if attempt.wall_clock_moved_seconds is None
+            else speaker.fmt.seconds(exact_seconds(attempt.wall_clock_moved_seconds), 0),
+        }
+        for attempt in capped(wrong)[0]
+    ]
 
 
 def _planned(evidence: Evidence, speaker: Speaker) -> tuple[list[dict[str, str]], int]:

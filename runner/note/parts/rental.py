@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from runner.decide.calendar import replaced_in
-from runner.decide.model import BalanceRow
+from runner.decide.model import BalanceRow, TaskHappened
 from runner.note.evidence import Evidence
 from runner.note.format import exact
 from runner.note.i18n import N_
@@ -73,22 +73,33 @@ def _window(evidence: Evidence, row: BalanceRow | None) -> Window:
 
 
 def _happened(row: BalanceRow, speaker: Speaker) -> list[dict[str, str]]:
-    """Tasks of which the records show a time, beside the plan; where nothing is recorded, the balance says so."""
-    fmt = speaker.fmt
+    """Tasks of which the records show a time, beside the plan, and those whose time a moved clock made unknown."""
     return [
-        {
-            "name": row.configuration_id,
-            "task": task.title,
-            "planned": fmt.duration(task.planned_seconds),
-            "took": fmt.duration(task.actual_seconds),
-            "difference": fmt.duration(exact(task.actual_seconds) - exact(task.planned_seconds)),
-            "since": speaker.catalogue.gettext("spread over the attempts")
-            if task.actual_start_utc is None
-            else fmt.instant(task.actual_start_utc),
-        }
+        _happened_row(row.configuration_id, task, speaker)
         for task in row.happened
         if task.actual_seconds is not None
+        or (task.actual_reason is not None and task.actual_reason.code == "happened.clock")
     ]
+
+
+def _happened_row(name: str, task: TaskHappened, speaker: Speaker) -> dict[str, str]:
+    t, fmt = speaker.catalogue, speaker.fmt
+    took, difference, since = t.gettext("unknown"), NOTHING, t.gettext("spread over the attempts")
+    if task.actual_seconds is None:
+        since = NOTHING if task.actual_reason is None else speaker.sentence(task.actual_reason)
+    else:
+        took = fmt.duration(task.actual_seconds)
+        difference = fmt.duration(exact(task.actual_seconds) - exact(task.planned_seconds))
+    if task.actual_start_utc is not None:
+        since = fmt.instant(task.actual_start_utc)
+    return {
+        "name": name,
+        "task": task.title,
+        "planned": fmt.duration(task.planned_seconds),
+        "took": took,
+        "difference": difference,
+        "since": since,
+    }
 
 
 def _task(task: Any, evidence: Evidence, speaker: Speaker) -> dict[str, str]:
