@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import click
 
-from runner.cli.output import Output, Session, runner_command
+from runner.cli.output import Output, Session, runner_command, write_line
 from runner.cli.progress import make_progress, status_words
 from runner.errors import InputRefused
 from runner.evidence.attempt import Attempt, Status
@@ -32,7 +32,24 @@ def baseline(session: Session, gpu: str) -> Output:
     ]
     data = [{"corpus": file.corpus_id, "path": campaign.relative(file.path), "documents": file.documents,
              "made": file.made} for file in files]
-    return Output([*lines, "next: runner freeze"], {"baselines": data})
+    told, quality = _baseline_quality(campaign)
+    return Output([*lines, *told, "next: runner freeze"], {"baselines": data, "quality": quality})
+
+
+def _baseline_quality(campaign: Campaign) -> tuple[list[str], list[dict[str, object]]]:
+    """How good the reference predictions are, against the minimum of the protocol; no time is looked at (M2)."""
+    from runner.judge.minimum import current_baselines, warnings_of
+
+    try:
+        found = current_baselines(campaign)
+    except InputRefused as error:  # the predictions are there; the freeze will refuse for the same reason
+        return [f"warning: how good they are cannot be told: {error.what}"], []
+    lines = [f"  {item.corpus_id}: {check.reason}" for item in found for check in item.checks]
+    warnings = warnings_of(found)
+    lines += [f"warning: {warning}" for warning in warnings]
+    if warnings:
+        lines.append("before the freeze: another model, or a minimum that you can answer for (protocol, [quality])")
+    return lines, [item.as_json() for item in found]
 
 
 @runner_command("plan", short_help="Blank sheet of the planned attempts; nothing is measured.")
@@ -61,6 +78,7 @@ def measure(
     rdzv_endpoint: str | None, rdzv_backend: str, rdzv_id: str,
 ) -> Output:  # fmt: skip
     """Run the attempts that are still missing, in the frozen order."""
+    from runner.judge.minimum import baseline_warnings
     from runner.measure.nodes import parse_nodes
     from runner.measure.run import measure as run
 
@@ -74,6 +92,8 @@ def measure(
     if request.batches and series:
         raise InputRefused("give either --batches or --series, not both", value=f"{batches} and {series}")
     campaign = Campaign(session.root)
+    for warning in baseline_warnings(campaign):  # before the first paid minute
+        write_line(f"warning: {warning}", error=True)
     outcome = run(campaign, request, make_progress())
     return Output([*_lines(outcome), *_stale_note(campaign, outcome)], _data(outcome), 0 if outcome.complete else 3)
 

@@ -22,6 +22,7 @@ def freeze(session: Session) -> Output:
     changed: the lock stays as it is. After the first attempt only variants may be added.
     """
     from runner.evidence.signing import signing_key
+    from runner.judge.minimum import frozen_baselines, warnings_of
     from runner.protocol.freeze import make_freeze
 
     campaign = Campaign(session.root)
@@ -46,7 +47,10 @@ def freeze(session: Session) -> Output:
     lines.append(f"  variants: {', '.join(variant.id for variant in lock.variants) or 'none yet'}"
                  + (f" (added later: {', '.join(later)})" if later else ""))
     lines += [f"  changed: {change}" for change in frozen.changes]
-    lines += [f"  warning: {warning}" for warning in frozen.warnings]
+    baselines = frozen_baselines(campaign, lock)
+    warnings = (*frozen.warnings, *warnings_of(baselines))
+    lines += [f"  baseline: {check.reason}" for item in baselines for check in item.checks]
+    lines += [f"  warning: {warning}" for warning in warnings]
     lines.append(f"  signed: {campaign.lock_signature} ({signing_key(campaign).label})")
     if frozen.outcome != "unchanged":
         lines += _SHOWS
@@ -56,7 +60,8 @@ def freeze(session: Session) -> Output:
         "variants": [variant.id for variant in lock.variants],
         "added_variants": list(frozen.added_variants),
         "changes": [{"field": change.field, "old": change.old, "new": change.new} for change in frozen.changes],
-        "warnings": list(frozen.warnings),
+        "baseline": [item.as_json() for item in baselines],
+        "warnings": list(warnings),
     }
     return Output(lines, data)
 

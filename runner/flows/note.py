@@ -17,6 +17,7 @@ from runner.flows.report import make_report
 from runner.flows.verification import Verification
 from runner.flows.verify import verify
 from runner.judge.campaign import judge_campaign
+from runner.judge.minimum import frozen_baselines, warnings_of
 from runner.measure.baseline import make_baselines
 from runner.measure.plan_sheet import write_plan_sheet
 from runner.measure.run import Outcome, Progress, Request, measure
@@ -68,7 +69,7 @@ def _freeze(campaign: Campaign, say: Say) -> None:
             say(f"baseline: {made.corpus_id}, {made.documents} reference predictions ({how})")
     frozen = make_freeze(campaign)
     say(f"freeze: {frozen.outcome}, lock {frozen.lock.lock_sha256[:12]}")
-    for warning in frozen.warnings:
+    for warning in (*frozen.warnings, *warnings_of(frozen_baselines(campaign, frozen.lock))):
         say(f"warning: {warning}")
     path, rows = write_plan_sheet(campaign)
     say(f"plan: {len(rows)} attempts planned ({campaign.relative(path)})")

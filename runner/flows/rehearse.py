@@ -22,6 +22,7 @@ from runner.corpus.read import iter_table
 from runner.evidence.attempt import Settings, Status
 from runner.evidence.campaign import Campaign
 from runner.evidence.signing import known_key
+from runner.judge.minimum import frozen_baselines
 from runner.measure.devices import Presence, look_for
 from runner.measure.environment import worker_environment
 from runner.measure.installed import refuse_without_packages
@@ -81,7 +82,7 @@ def rehearse(
     if worker == WORKER and any(variant.settings.engine != "command" for variant in lock.variants):
         refuse_without_packages()
     end = None if rental_end is None else parse_instant(rental_end, read_plan(campaign.plan).zone, name="--rental-end")
-    checks = [_clock(lock), _disk(campaign), _key(campaign)]
+    checks = [_clock(lock), _disk(campaign), _key(campaign), *_baseline(campaign, lock)]
     devices = max(variant.settings.devices or 1 for variant in lock.variants)
     presence = look_for(gpu, devices, campaign.tariffs)
     here = presence.torch_device is not None
@@ -113,6 +114,14 @@ def _key(campaign: Campaign) -> Check:
     if key is None:
         return Check("signing key", True, "none yet: a local test key will be made at the report")
     return Check("signing key", True, key.label)
+
+
+def _baseline(campaign: Campaign, lock: Lock) -> list[Check]:
+    """Whether a variant that answers as the baseline does can be accepted at all."""
+    return [
+        Check("baseline", not item.missed, item.warning or f"reaches the minimum on {item.corpus_id}")
+        for item in frozen_baselines(campaign, lock)
+    ]
 
 
 def _variants(trial: Trial, say: Say) -> list[_Tried]:

@@ -29,10 +29,10 @@ def test_m52_a_rehearsal_tries_every_variant_and_records_nothing(tmp_path: Path)
     found = rehearse(campaign, "cpu", None, silent, WORKER)
     assert found.passed, found.checks
     names = [check.name for check in found.checks]
-    assert names[:4] == ["wall clock", "disk", "signing key", "device"]
-    assert names[4:] == ["variant b4", "variant b1", "planned time", "deadline"]
-    assert "the 4 longest texts fit in one batch" in found.checks[4].found
-    assert "the longest text fits" in found.checks[5].found
+    assert names[:5] == ["wall clock", "disk", "signing key", "baseline", "device"]
+    assert names[5:] == ["variant b4", "variant b1", "planned time", "deadline"]
+    assert "the 4 longest texts fit in one batch" in found.checks[5].found
+    assert "the longest text fits" in found.checks[6].found
     assert files(campaign) == before
 
 

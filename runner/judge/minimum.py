@@ -1,0 +1,93 @@
+"""Whether the baseline itself reaches the frozen minimum: known before anything is timed (M2, M29, M52).
+
+Nothing of it is a verdict. It saves paid hours: a variant that answers as the baseline does is judged as
+the baseline would be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from runner.errors import InputRefused
+from runner.evidence.campaign import Campaign
+from runner.evidence.verdict import Check
+from runner.judge.quality import judge_quality
+from runner.judge.verdict import References
+from runner.protocol.judgement import current_references
+from runner.protocol.lockfile import read_lock
+from runner.protocol.procedure import Procedure, find_procedure
+from runner.protocol.read import read_protocol
+from runner.protocol.reference import BaselineValues, Reference
+from runner.protocol.schema import Lock, Protocol
+
+_CONSEQUENCE = "a variant that answers like it will be rejected, on any hardware"
+
+
+@dataclass(frozen=True)
+class BaselineQuality:
+    """One corpus' baseline against the protocol's minimum: the main metric, then each planned subgroup."""
+
+    corpus_id: str
+    checks: tuple[Check, ...]
+
+    @property
+    def missed(self) -> tuple[Check, ...]:
+        """Minimums that the baseline is below, or that cannot be assessed (then no pass is accepted either)."""
+        return tuple(check for check in self.checks if check.status != "passed")
+
+    @property
+    def warning(self) -> str | None:
+        """What a missed minimum means, in one sentence; None where all are reached."""
+        if not self.missed:
+            return None
+        reasons = "; ".join(check.reason for check in self.missed)
+        return f"the baseline itself misses the minimum on {self.corpus_id}: {reasons}; {_CONSEQUENCE}"
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "corpus": self.corpus_id,
+            "reached": not self.missed,
+            "checks": [{"name": check.name, "status": check.status, "found": check.found, "limit": check.limit,
+                        "reason": check.reason} for check in self.checks],
+        }  # fmt: skip
+
+
+def current_baselines(campaign: Campaign) -> tuple[BaselineQuality, ...]:
+    """Before the freeze: protocol, corpora and reference predictions as their files are now. No model is loaded."""
+    protocol = read_protocol(campaign.protocol)
+    procedure = None if protocol.evaluation is None else find_procedure(protocol.evaluation, campaign.protocol_dir)
+    pairs = current_references(campaign, protocol)
+    return tuple(_judged(protocol, reference, baseline, procedure) for reference, baseline in pairs)
+
+
+def frozen_baselines(campaign: Campaign, lock: Lock) -> tuple[BaselineQuality, ...]:
+    """After the freeze: what the lock holds. Refused: a changed or missing reference or baseline."""
+    references = References(campaign, lock)
+    found = ((corpus.id, *references.get(corpus.id)) for corpus in lock.judgement.corpora)
+    return tuple(
+        _judged(lock.protocol, reference, baseline, references.procedure())
+        for _, reference, baseline in found if baseline is not None
+    )  # fmt: skip
+
+
+def baseline_warnings(campaign: Campaign) -> tuple[str, ...]:
+    """What a missed minimum means, one sentence per corpus; none where it cannot be told (the caller refuses that)."""
+    try:
+        return warnings_of(frozen_baselines(campaign, read_lock(campaign)))
+    except InputRefused:
+        return ()
+
+
+def warnings_of(baselines: Iterable[BaselineQuality]) -> tuple[str, ...]:
+    """The warnings of those that miss their minimum."""
+    return tuple(item.warning for item in baselines if item.warning is not None)
+
+
+def _judged(
+    protocol: Protocol, reference: Reference, baseline: BaselineValues, procedure: Procedure | None
+) -> BaselineQuality:
+    """The very code that judges passes; only what compares with a baseline is left out."""
+    result = judge_quality(baseline.codes, baseline.score, reference, None, protocol, procedure)
+    checks = (check for check in result.checks if check.name == "metric" or check.name.startswith("subgroup "))
+    return BaselineQuality(reference.corpus_id, tuple(checks))

@@ -1,0 +1,74 @@
+"""A baseline below the frozen minimum is told before anything is timed (M2, M29, M52)."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from runner.cli.main import run
+from runner.evidence.campaign import Campaign
+from runner.flows.rehearse import rehearse
+from runner.judge.campaign import judge_campaign
+from runner.judge.minimum import current_baselines, frozen_baselines
+from runner.protocol.freeze import freeze
+from tests.support.small_campaign import ROWS, make_attempt, make_campaign, store_attempt, write_predictions
+
+LIGHT = Path(__file__).parents[1] / "measure" / "light_worker.py"
+# Two of four long texts wrong: accuracy 8/10 reaches 0.80 exactly, the subgroup 2/4 misses 0.75.
+WRONG = ("d06", "d07")
+BASELINE = [(row[0], {"pos": "neg", "neg": "pos"}[row[2]] if row[0] in WRONG else row[2]) for row in ROWS]
+
+
+@pytest.fixture
+def campaign(tmp_path: Path) -> Campaign:
+    made = make_campaign(tmp_path, baseline=BASELINE)
+    made.tariffs.write_text("gpu,device_pattern\n", encoding="utf-8")
+    return made
+
+
+def test_the_baseline_is_judged_before_the_freeze_and_after_it_alike(campaign: Campaign) -> None:
+    """M2: labels are there, so how good the reference predictions are is known; a limit reached exactly is reached."""
+    before = current_baselines(campaign)
+    assert [(check.name, check.status) for check in before[0].checks] == [
+        ("metric", "passed"), ("subgroup stratum=long", "failed"),
+    ]  # fmt: skip
+    assert not any(path.suffix == ".parquet" for path in (campaign.protocol_dir).glob("reference/*"))
+    assert frozen_baselines(campaign, freeze(campaign)) == before
+
+
+def test_a_good_baseline_gives_no_warning(tmp_path: Path) -> None:
+    campaign = make_campaign(tmp_path)
+    assert [item.warning for item in current_baselines(campaign)] == [None]
+
+
+def test_freeze_and_measure_say_it_and_every_pass_like_it_is_rejected(
+    campaign: Campaign, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """M29, M52: what the warning foretells is what `validate` finds, with drop 0 and flips 0."""
+    assert run(["--campaign", str(campaign.root), "freeze", "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["baseline"][0]["reached"] is False
+    (warning,) = data["warnings"]
+    assert "the baseline itself misses the minimum on small-final" in warning
+    assert "2/4 = 0.5 on stratum=long (4 documents) is below 0.75" in warning
+    assert "will be rejected" in warning
+    lock = freeze(campaign)
+    path = write_predictions(campaign.predictions / "a000.parquet", BASELINE)
+    store_attempt(campaign, make_attempt(campaign, lock, path))
+    (verdict,) = judge_campaign(campaign)
+    assert not verdict.accepted and verdict.flips == 0
+    # Nothing of this stops a measurement; it says so once, before the first pass.
+    run(["--campaign", str(campaign.root), "measure", "--gpu", "b200"])
+    assert capsys.readouterr().err.count("the baseline itself misses the minimum") == 1
+
+
+def test_a_rehearsal_says_no(campaign: Campaign) -> None:
+    """M52: certain before the first paid hour, so a rehearsal does not pass."""
+    freeze(campaign)
+    found = rehearse(campaign, "cpu", None, lambda _: None, (sys.executable, str(LIGHT)))
+    (check,) = [check for check in found.checks if check.name == "baseline"]
+    assert not check.passed and "misses the minimum" in check.found
+    assert not found.passed
