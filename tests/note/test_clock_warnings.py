@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from runner.cli.main import run
 from runner.decide.model import Balance, Decision
 from runner.evidence.attempt import Attempt
 from runner.evidence.campaign import Campaign
@@ -117,3 +118,15 @@ def test_an_undisturbed_campaign_has_no_clock_table(tmp_path: Path) -> None:
     """TI-03: nothing is warned of where nothing moved."""
     text = note_markdown(make_campaign(tmp_path / "c"), "en")
     assert "{#tbl-clocks" not in text and "wall clock moved" not in text
+
+
+def test_ti_03_the_terminal_says_unknown_with_the_bound(set_back: Campaign, capsys: pytest.CaptureFixture[str]) -> None:
+    """TI-03 [3]: `runner window --happened` computes no difference from a moved clock either, and says why."""
+    arguments = ["--campaign", str(set_back.root), "window", "--happened", "--configuration", "b1"]
+    assert run(arguments) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if "a wall clock moved" in line]
+    assert len(lines) == 1 and "unknown" in lines[0] and "at least" in lines[0] and "than planned" not in lines[0]
+    assert run([*arguments, "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["happened"]
+    (row,) = [row for row in rows if row["reason"] and "a wall clock moved" in row["reason"]]
+    assert (row["actual_utc"], row["longer_seconds"], row["later_seconds"]) == (None, None, None)
