@@ -24,7 +24,7 @@ ORDER: tuple[ConstraintName, ...] = (
 """Order in which the first failed constraint is named."""
 
 _COMPLETE = ("status", "coverage", "predictions", "ids")
-_SETTINGS = ("settings", "same", "recompilation", "device")
+_SETTINGS = ("inputs", "settings", "same", "recompilation", "device")
 
 
 def evidence_constraints(
@@ -66,7 +66,10 @@ def _quality(by_corpus: Mapping[str, tuple[Judged, ...]]) -> Constraint:
         judged = [item for item in items if _as_asked(item) and item.verdict is not None]
         if not judged:
             return _make("quality", "not assessable", say("quality.no-pass", corpus=corpus))
-        rejected.append((corpus, judged[-1]))
+        counted = [item for item in judged if item.fate is not Fate.NOT_COUNTED]
+        if not counted:
+            return _make("quality", "not assessable", say("quality.excluded", corpus=corpus))
+        rejected.append((corpus, counted[-1]))
     if not rejected:
         return _make("quality", "met", say("quality.met"), _metric_found(by_corpus))
     corpus, item = rejected[0]

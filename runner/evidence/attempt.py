@@ -154,6 +154,20 @@ class Settings(Record):
         )
 
 
+class Inputs(Record):
+    """What the attempt worked on: fingerprints taken right before it, and what changed until its end (M2, M8).
+
+    Each is over names and SHA-256 of all files, comparable with the lock.
+    """
+
+    corpus_sha256: Sha256
+    corpus_records_sha256: Sha256 | None = Field(
+        default=None, description="of the content, where the bytes are not those of the freeze (other line ends)"
+    )
+    model_sha256: Sha256
+    changed: tuple[str, ...] = Field(default=(), description="files replaced or written to while it ran, in words")
+
+
 class Attempt(Record):
     """One attempted pass. Joined to verdict by `attempt_id`, to the manifest by its SHA-256."""
 
@@ -194,6 +208,8 @@ class Attempt(Record):
     requested: Settings
     effective: Settings | None = None
     effective_reason: str | None = "not measured yet"
+    inputs: Inputs | None = None
+    inputs_reason: str | None = "not recorded"
     recompilations: Count | None = None
     recompilations_reason: str | None = "not measured yet"
     device_shared: bool | None = None

@@ -6,16 +6,18 @@ from datetime import timedelta
 
 from runner.evidence.attempt import Attempt, Status
 from runner.evidence.verdict import Check
+from runner.protocol.inputs import frozen_corpus_sha256, frozen_model_sha256
 from runner.protocol.schema import Lock
 from runner.protocol.variants import variant_of
 from runner.units import parse_utc
 
 
 def record_checks(attempt: Attempt, lock: Lock) -> tuple[Check, ...]:
-    """Status, lock, coverage, settings, same work, recompilation, device: in this order."""
+    """Status, lock, inputs (where the row has them), coverage, settings, same work, recompilation, device."""
     return (
         _status(attempt),
         _lock(attempt, lock),
+        *_inputs(attempt, lock),
         _coverage(attempt, lock),
         _settings(attempt, lock),
         _same_work(attempt, lock),
@@ -70,6 +72,25 @@ def _lock(attempt: Attempt, lock: Lock) -> Check:
 def _before(attempt: Attempt, lock: Lock) -> str:
     behind = parse_utc(lock.frozen_at_utc) - parse_utc(attempt.started_at_utc)
     return f": run {attempt.attempt_id} starts {_seconds(behind)} s before the freeze" if behind > timedelta(0) else ""
+
+
+def _inputs(attempt: Attempt, lock: Lock) -> tuple[Check, ...]:
+    """Corpus and model as frozen before the attempt, and untouched until its end (M2, M3, M8, M29).
+
+    No check for a row without them: of an attempt that had not begun, or made before rows had them.
+    """
+    found = attempt.inputs
+    if found is None:
+        return ()
+    problems = list(found.changed)
+    records = {corpus.id: corpus.records_sha256 for corpus in lock.judgement.corpora}.get(attempt.corpus_id)
+    same_records = found.corpus_records_sha256 is not None and found.corpus_records_sha256 == records
+    if found.corpus_sha256 != frozen_corpus_sha256(lock, attempt.corpus_id) and not same_records:
+        problems.append(f"the corpus '{attempt.corpus_id}' that was read is not the frozen one")
+    if found.model_sha256 != frozen_model_sha256(lock):
+        problems.append("the model that was loaded is not the frozen one")
+    reason = "; ".join(problems) or "corpus and model are the frozen ones, untouched during the attempt"
+    return (_check("inputs", not problems, None, None, reason),)
 
 
 def _coverage(attempt: Attempt, lock: Lock) -> Check:

@@ -21,6 +21,7 @@ from runner.evidence.store import AttemptStore
 from runner.measure.clocks import wall_clock_moved, wall_clock_note
 from runner.measure.devices import Lookout, Presence
 from runner.measure.environment import make_manifest, worker_environment
+from runner.measure.inputs import InputWatch, Seen
 from runner.measure.installed import refuse_without_packages
 from runner.measure.job import Job
 from runner.measure.nodes import Conductor, Nodes, conducting
@@ -146,7 +147,8 @@ class Measurement:
         self._model = model_source(self._lock, model.path)
         self._download_seconds = model.download_seconds
         self._table = table_of(self._lock)
-        self._ids = {files.id: read_ids(campaign, files) for files in self._protocol.corpus}
+        self._inputs = InputWatch(campaign, self._lock, self._protocol.corpus, model)
+        self._ids = self._inputs.ids
         self._conductor: Conductor | None = None
         self._warnings += clock_warnings(self._lock, datetime.now(UTC))
         self._collected_at = utc_text(datetime.now(UTC).replace(microsecond=0))
@@ -222,6 +224,7 @@ class Measurement:
     # ---- one attempt ----
 
     def _attempt(self, item: Planned, presence: Presence) -> Attempt:
+        inputs = self._inputs.before(item.corpus_id)
         wall_ns, mono_ns = time.time_ns(), time.monotonic_ns()
         started = self._started(item, presence, wall_ns)
         self._store.start(started)
@@ -230,7 +233,7 @@ class Measurement:
         if presence.torch_device is None:
             row = started.model_copy(update=_unavailable(presence))
         else:
-            row = self._run(started, item, presence.torch_device, files)
+            row = self._run(started, item, presence.torch_device, files, inputs)
         moved = wall_clock_moved(wall_ns, time.time_ns(), mono_ns, time.monotonic_ns())
         note = wall_clock_note(moved)
         row = row.model_copy(
@@ -271,7 +274,7 @@ class Measurement:
             requested=item.variant.settings,
         )
 
-    def _run(self, started: Attempt, item: Planned, device: str, files: WorkFiles) -> Attempt:
+    def _run(self, started: Attempt, item: Planned, device: str, files: WorkFiles, inputs: Seen) -> Attempt:
         environment = worker_environment(os.environ, item.variant.settings.threads)
         before = HostSnapshot.read()
         job = self._job(started, device, files)
@@ -295,6 +298,7 @@ class Measurement:
         row = final_row(started, end, files, self._ids[item.corpus_id], self._table)
         if self._conductor is not None:
             row = row.model_copy(update={"notes": (*row.notes, *self._conductor.ended(job))})
+        seen = self._inputs.after(item.corpus_id, inputs, (end.result or {}).get("facts", {}).get("texts_sha256"))
         download = download_phase(self._download_seconds)
         self._download_seconds = None  # paid once, by the first attempt
         return row.model_copy(
@@ -305,6 +309,8 @@ class Measurement:
                 "device_shared": conditions.shared,
                 "device_shared_reason": conditions.shared_reason,
                 "manifest_sha256": self._manifest(end, environment),
+                "inputs": seen,
+                "inputs_reason": None,
             }
         )
 

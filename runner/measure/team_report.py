@@ -108,6 +108,7 @@ def joined_facts(reports: Sequence[RankReport], team: Team, job_settings: Mappin
     facts["memory"] = [peak for report in reports for peak in _peaks(report, team)]
     facts["timeline"] = _timeline(reports)
     facts["processes"] = len(reports)
+    facts["texts_sha256"] = sorted({sha256 for report in reports for sha256 in report.facts.get("texts_sha256", ())})
     if any("cards" in report.facts for report in reports):
         facts["cards"] = _cards(reports, team)
     facts["gpus"] = [gpu for report in _first_of_nodes(reports) for gpu in report.facts.get("gpus", ())]

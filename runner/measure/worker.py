@@ -72,6 +72,7 @@ class Worker:
         self._notes: list[str] = []
         self._limit: str | None = None
         self._current: str | None = None
+        self._given: Texts | None = None
 
     def run(self) -> dict[str, Any]:
         outcome: dict[str, Any] = {"status": "failed", "error": None, "completed": None}
@@ -149,6 +150,7 @@ class Worker:
             done, work, part_seconds = self._pass(
                 engine, device, lambda outputs: self._decoded(decode(outputs, table))
             )
+        self._facts["texts_sha256"] = self._fingerprint()
         joined = self._joined(engine, work, part_seconds)
         if done is None:  # another rank has the whole result
             return {"status": "completed", "error": None, "completed": None}
@@ -176,12 +178,24 @@ class Worker:
     ) -> tuple[PassResult[Decoded] | None, Work, dict[str, float]]:
         """One pass and this process's own work in it; of several processes only rank 0 has the result."""
         if self._team is None:
-            done = run_pass(lambda: _read(self._job), engine, device, materialise, self._spool)
+            done = run_pass(self._give, engine, device, materialise, self._spool)
             return done, done.work, done.part_seconds
         from runner.measure.team import run_share
 
         batch_size = self._job.settings["batch_size"]
-        return run_share(lambda: _read(self._job), engine, device, self._team, batch_size, materialise, self._spool)
+        return run_share(self._give, engine, device, self._team, batch_size, materialise, self._spool)
+
+    def _give(self) -> Texts:
+        """The corpus, read inside the pass; kept, so that what the pass really got is fingerprinted afterwards."""
+        self._given = _read(self._job)
+        return self._given
+
+    def _fingerprint(self) -> list[str]:
+        """Of the ids and texts that the timed pass was given, computed outside of it (M8)."""
+        from runner.evidence.canonical import records_sha256
+
+        given = self._given
+        return [] if given is None else [records_sha256(zip(given.ids, given.texts, strict=True))]
 
     def _joined(self, engine: LoadedEngine, work: Work, part_seconds: dict[str, float]) -> Joined | None:
         """What all ranks saw, on rank 0; it replaces this process's own facts."""
@@ -230,7 +244,8 @@ class Worker:
 
         work = done.work if joined is None else joined.work
         with self._phase("evaluation"):
-            cut_documents, cut = engine.cut_tokens(_read(self._job).texts, work.lengths)
+            texts = (self._given or _read(self._job)).texts
+            cut_documents, cut = engine.cut_tokens(texts, work.lengths)
             recompilations, reason = engine.recompilations() if joined is None else joined.recompilations
             if recompilations and reason:
                 self._notes.append(reason.partition("timed part, ")[2] or reason)  # the verdict names the shape (TI-02)

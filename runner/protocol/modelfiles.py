@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from runner.errors import InputRefused, show_value
 from runner.evidence.campaign import Campaign
 from runner.evidence.canonical import load_json_file, sha256_file
 from runner.protocol.changes import Change
+from runner.protocol.inputs import FileIdentity
 from runner.protocol.schema import Lock, LockedFile, Model
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -27,12 +28,14 @@ class ModelFolder:
     """Folder to load from, the files that count, and for a hub model its commit.
 
     `download_seconds`: how long fetching it took just now; None where nothing was fetched.
+    `identities`: of each file when it was hashed, so that a later change is seen without hashing again.
     """
 
     path: Path
     files: tuple[LockedFile, ...]
     revision: str | None
     download_seconds: float | None = None
+    identities: Mapping[str, FileIdentity] = field(default_factory=dict)
 
 
 def resolve_model(model: Model, protocol_dir: Path, *, revision: str | None = None) -> ModelFolder:
@@ -47,7 +50,8 @@ def resolve_model(model: Model, protocol_dir: Path, *, revision: str | None = No
             next_step="name the folder that holds the model's files",
         )
     _refuse_custom_code(folder, model)
-    return ModelFolder(folder, _hashed(folder, model, commit), commit, seconds)
+    files, identities = _hashed(folder, model, commit)
+    return ModelFolder(folder, files, commit, seconds, identities)
 
 
 def model_path(model: Model, protocol_dir: Path) -> Path:
@@ -177,15 +181,30 @@ def _is_hidden(path: Path) -> bool:
     return any(part.startswith((".", "__pycache__")) for part in path.parts)
 
 
-def _hashed(folder: Path, model: Model, commit: str | None) -> tuple[LockedFile, ...]:
+def counted_files(folder: Path, model: Model) -> list[tuple[str, Path]]:
     """All files that a loader may use, by name; pickles only where allowed."""
-    files = sorted(
+    return [(name, file) for name, file in _listed(folder) if model.allow_pickle or not _is_pickle(file)]
+
+
+def _listed(folder: Path) -> list[tuple[str, Path]]:
+    return sorted(
         (file.relative_to(folder).as_posix(), file)
         for file in folder.rglob("*")
         if file.is_file() and file.suffix.lower() not in _DOCUMENTS and not _is_hidden(file.relative_to(folder))
     )
+
+
+def _is_pickle(file: Path) -> bool:
+    return file.suffix.lower() in _PICKLES
+
+
+def _hashed(
+    folder: Path, model: Model, commit: str | None
+) -> tuple[tuple[LockedFile, ...], dict[str, FileIdentity]]:
+    """The counted files with their fingerprints, and each one's identity when it was hashed."""
+    files = _listed(folder)
     safe = [name for name, _ in files if name.endswith(".safetensors")]
-    pickles = [name for name, file in files if file.suffix.lower() in _PICKLES]
+    pickles = [name for name, file in files if _is_pickle(file)]
     if not safe and not pickles:
         raise InputRefused(
             "the model folder has no weights", file=folder,
@@ -199,7 +218,14 @@ def _hashed(folder: Path, model: Model, commit: str | None) -> tuple[LockedFile,
             details=tuple(pickles),
             next_step="convert them to safetensors, or set allow_pickle = true under [model] if you trust their source",
         )
-    counted = [(name, file) for name, file in files if model.allow_pickle or name not in pickles]
-    return tuple(
+    counted = counted_files(folder, model)
+    identities = {name: FileIdentity.of(file) for name, file in counted}
+    locked = tuple(
         LockedFile(path=name, sha256=sha256_file(file), bytes=file.stat().st_size) for name, file in counted
     )
+    for name, file in counted:
+        if FileIdentity.of(file) != identities[name]:
+            raise InputRefused(
+                "the model changes while it is read", file=file, next_step="wait until it is complete, then again"
+            )
+    return locked, identities
