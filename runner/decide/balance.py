@@ -71,7 +71,8 @@ def build_balance(
     judged = judge_fates(attempts, {verdict.attempt_id: verdict for verdict in verdicts}, excluded.keys())
     documents = {corpus.id: corpus.documents for corpus in lock.judgement.corpora}
     configurations = _configurations(lock, catalogue, judged, manifests)
-    rows = tuple(_row(c, protocol, lock, plan, catalogue, documents, manifests) for c in configurations)
+    moved = tuple(attempt for attempt in attempts if attempt.wall_clock_moved)
+    rows = tuple(_row(c, protocol, lock, plan, catalogue, documents, manifests, moved) for c in configurations)
     excluded_here = [
         LeftOut(attempt_id=attempt.attempt_id, reason=say("left-out.excluded", why=excluded[attempt.attempt_id]))
         for attempt in attempts
@@ -168,7 +169,9 @@ def _row(
     catalogue: Catalogue,
     documents: Mapping[str, int],
     manifests: Mapping[str, Manifest],
+    moved: Sequence[Attempt],
 ) -> BalanceRow:
+    """`moved`: attempts of the campaign during which a wall clock moved."""
     summaries = _summaries(configuration, lock, documents)
     by_corpus: dict[str, list[Judged]] = {}
     for item in configuration.judged:
@@ -181,6 +184,7 @@ def _row(
     )
     attempts = [item.attempt for item in configuration.judged]
     totals = phases_of(attempts, manifests) if configuration.measured else {}
+    happened = what_happened(plan, configuration.variant.id, attempts, totals, moved) if configuration.measured else ()
     largest, smallest = (
         (_outlook(configuration, plan, catalogue, by_corpus, totals, end) for end in (max, min))
         if configuration.measured
@@ -229,7 +233,7 @@ def _row(
         at_smallest=smallest,
         expenses=expenses_of(plan, configuration.variant.id),
         phase_seconds={name: decimal_text(seconds) for name, seconds in totals.items()},
-        happened=what_happened(plan, configuration.variant.id, attempts, totals) if configuration.measured else (),
+        happened=happened,
         constraints=constraints,
         admissible=bool(constraints) and all(c.status in ("met", "not applicable") for c in constraints),
         first_failed=_first_failed(constraints),

@@ -40,14 +40,21 @@ def replaced_in(plan: Plan, row: BalanceRow | None) -> dict[str, Decimal]:
 
 
 def what_happened(
-    plan: Plan, variant_id: str, attempts: Sequence[Attempt], totals: Mapping[str, Decimal]
+    plan: Plan,
+    variant_id: str,
+    attempts: Sequence[Attempt],
+    totals: Mapping[str, Decimal],
+    moved: Sequence[Attempt] = (),
 ) -> tuple[TaskHappened, ...]:
-    """Every task of the plan as planned, beside what the records of a configuration's attempts show of it."""
-    spans = {task.id: task for task in measured_tasks(plan, attempts, variant_id)}
+    """Every task of the plan as planned, beside what the records of a configuration's attempts show of it.
+
+    `moved`: attempts of the whole campaign during which a wall clock moved.
+    """
+    spans = {task.id: task for task in measured_tasks(plan, attempts, variant_id, moved)}
     seconds = recorded_seconds(plan, totals, variant_id)
     planned = sorted(place_tasks(plan, variant_id, {}, {}), key=lambda task: (task.start, task.end, task.id))
-    moved = clock_moved_tasks(plan, attempts, variant_id)
-    return tuple(_beside(task, spans.get(task.id), seconds.get(task.id), moved.get(task.id)) for task in planned)
+    least = clock_moved_tasks(plan, attempts, variant_id, moved)
+    return tuple(_beside(task, spans.get(task.id), seconds.get(task.id), least.get(task.id)) for task in planned)
 
 
 def clock_warnings(judged: Sequence[Judged], lock: Lock) -> tuple[Reason, ...]:

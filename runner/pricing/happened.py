@@ -69,14 +69,17 @@ def _compared(task: TaskTime, done: TaskTime | None, otherwise: str) -> Happened
     )
 
 
-def measured_tasks(plan: Plan, attempts: Sequence[Attempt], configuration: str | None = None) -> tuple[TaskTime, ...]:
+def measured_tasks(
+    plan: Plan, attempts: Sequence[Attempt], configuration: str | None = None, moved: Sequence[Attempt] = ()
+) -> tuple[TaskTime, ...]:
     """Measurement tasks as they really ran. With a configuration, only its attempts count.
 
     Where a wall clock moved, nothing is subtracted: the task is left out (`clock_moved_tasks` has it, TI-03).
+    `moved`: further attempts during which a clock moved; those between the first and the last one matter too.
     """
     found = []
     for task, ran in _ran(plan, attempts, configuration):
-        if not _clock_moved(ran):
+        if not _clock_moved(ran, (*attempts, *moved)):
             start = min(parse_utc(attempt.started_at_utc) for attempt in ran)
             end = max(parse_utc(attempt.ended_at_utc) for attempt in ran if attempt.ended_at_utc is not None)
             found.append(TaskTime(task.id, task.title, task.kind, start, end, source="measured"))
@@ -84,10 +87,13 @@ def measured_tasks(plan: Plan, attempts: Sequence[Attempt], configuration: str |
 
 
 def clock_moved_tasks(
-    plan: Plan, attempts: Sequence[Attempt], configuration: str | None = None
+    plan: Plan, attempts: Sequence[Attempt], configuration: str | None = None, moved: Sequence[Attempt] = ()
 ) -> dict[str, Decimal]:
     """Measurement tasks whose wall clocks moved, by id: seconds that they lasted at least, by the monotonic clock."""
-    return {task.id: _least_seconds(ran) for task, ran in _ran(plan, attempts, configuration) if _clock_moved(ran)}
+    known = (*attempts, *moved)
+    return {
+        task.id: _least_seconds(ran) for task, ran in _ran(plan, attempts, configuration) if _clock_moved(ran, known)
+    }
 
 
 def _ran(plan: Plan, attempts: Sequence[Attempt], configuration: str | None) -> Iterator[tuple[Task, list[Attempt]]]:
@@ -105,11 +111,21 @@ def _ran(plan: Plan, attempts: Sequence[Attempt], configuration: str | None) -> 
             yield task, ran
 
 
-def _clock_moved(attempts: Sequence[Attempt]) -> bool:
-    """During an attempt, or between two: one that is later in its machine's chain cannot have started earlier."""
-    if any(attempt.wall_clock_moved for attempt in attempts):
+def _clock_moved(ran: Sequence[Attempt], known: Sequence[Attempt]) -> bool:
+    """During an attempt from the first to the last of `ran`, of whatever configuration, or between two of them.
+
+    An attempt that is later in its machine's chain cannot have started earlier.
+    """
+    places: dict[str, list[int]] = {}
+    for attempt in ran:
+        places.setdefault(attempt.chain.machine_id, []).append(attempt.chain.index)
+    if any(
+        min(found) <= attempt.chain.index <= max(found)
+        for attempt in known
+        if (found := places.get(attempt.chain.machine_id)) and attempt.wall_clock_moved
+    ):
         return True
-    ordered = sorted(attempts, key=lambda attempt: (attempt.chain.machine_id, attempt.chain.index))
+    ordered = sorted(ran, key=lambda attempt: (attempt.chain.machine_id, attempt.chain.index))
     return any(
         one.chain.machine_id == other.chain.machine_id and one.gpu_declared == other.gpu_declared
         and one.chain.index < other.chain.index

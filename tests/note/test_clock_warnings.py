@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from runner.cli.main import run
-from runner.decide.model import Balance, Decision
+from runner.decide.model import Balance, Decision, TaskHappened
 from runner.evidence.attempt import Attempt
 from runner.evidence.campaign import Campaign
 from runner.evidence.verdict import Verdict
@@ -91,7 +91,7 @@ def test_ti_03_the_note_does_not_compute_minus_3480_seconds(set_back: Campaign, 
     for found in balance.rows:
         for task in found.happened:
             assert task.actual_seconds is None or Decimal(task.actual_seconds) >= 0
-    (task,) = [t for r in balance.rows if r.variant_id == "b1" for t in r.happened if t.kind == "measurement"]
+    (task,) = _measuring(balance, "b1")
     assert task.actual_start_utc is None and task.actual_reason is not None
     assert Decimal(task.actual_reason.values["least_hours"]) > MONOTONIC, "120 s and the other attempts' seconds"
 
@@ -130,3 +130,25 @@ def test_ti_03_the_terminal_says_unknown_with_the_bound(set_back: Campaign, caps
     rows = json.loads(capsys.readouterr().out)["happened"]
     (row,) = [row for row in rows if row["reason"] and "a wall clock moved" in row["reason"]]
     assert (row["actual_utc"], row["longer_seconds"], row["later_seconds"]) == (None, None, None)
+
+
+def _measuring(balance: Balance, variant: str) -> list[TaskHappened]:
+    return [t for r in balance.rows if r.variant_id == variant for t in r.happened if t.kind == "measurement"]
+
+
+def test_ti_03_a_jump_during_another_configurations_attempt_spoils_the_spans_around_it(tmp_path: Path) -> None:
+    """TI-03 [3]: the clock moves in the middle of the campaign: the spans of all others cross the jump too."""
+    (first,) = _measuring(Balance.load(make_campaign(tmp_path / "before").balance), "b4")
+    assert first.actual_seconds is not None
+    campaign = make_campaign(tmp_path / "c")
+
+    def change(attempt: Attempt) -> Attempt:
+        moved = 3600.0 if attempt.attempt_id == "cpu-b1-p03" else attempt.wall_clock_moved_seconds
+        return attempt.model_copy(update={"wall_clock_moved_seconds": moved})
+
+    rewrite_attempts(campaign, change)
+    balance = Balance.load(campaign.balance)
+    for variant in ("b1", "b4", "b8"):
+        (task,) = _measuring(balance, variant)
+        assert task.actual_seconds is None and task.actual_reason is not None, variant
+        assert task.actual_reason.code == "happened.clock"
