@@ -126,5 +126,17 @@ def read_exclusions(campaign: Campaign) -> tuple[Exclusion, ...]:
         row = campaign.attempts / f"{exclusion.attempt_id}.json"
         if path.stem != exclusion.attempt_id or not row.is_file() or sha256_file(row) != exclusion.attempt_sha256:
             raise InputRefused("the exclusion does not belong to a row as it is now", file=path)
+        _check_rule(exclusion, path)
         found.append(exclusion)
     return tuple(found)
+
+
+def _check_rule(exclusion: Exclusion, path: Path) -> None:
+    """A signature does not make a rule external: a statement written by other means is held to the same list."""
+    try:
+        parse_rule(exclusion.rule)
+    except InputRefused as error:
+        raise InputRefused(
+            f"the exclusion rests on no external fact: {error.what}", file=path, value=exclusion.rule,
+            next_step="remove this statement and its signature; runner exclude writes what a rule may name",
+        ) from None

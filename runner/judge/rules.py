@@ -1,7 +1,9 @@
 """Exclusion rules in a small language over external facts of a row, so that they hit all variants alike (M31).
 
 `started_at_utc >= 2026-11-30T07:00:00Z and started_at_utc < 2026-11-30T07:20:00Z`: comparisons joined
-by `and`. What a pass achieved (duration, predictions, memory) and which variant it was cannot be named.
+by `and`. Only what is listed here can be named: times, the machine, and the conditions around the pass
+(temperature, throttling, clocks, load, other processes, stolen processor time). What a pass achieved
+(duration, utilisation, operations, energy, memory, predictions) and which variant it was cannot.
 """
 
 from __future__ import annotations
@@ -31,6 +33,13 @@ _FACTS: dict[str, Callable[[Attempt], Any]] = {
     "wall_clock_moved_seconds": lambda attempt: attempt.wall_clock_moved_seconds,
 }
 _TELEMETRY = "telemetry."
+_OF_THE_HOST = (
+    "other_cpu_cores", "steal_cpu_cores", "load_1_minute", "cpu_throttled_seconds",
+    "cpu_mhz_min", "cpu_mhz_mean", "cpu_mhz_max",
+)
+_OF_A_CARD = ("temperature_celsius_most", "throttle_reasons", "sm_mhz_least", "sm_mhz_most", "memory_mhz_least")
+_CARD = re.compile(r"(?:node\d{1,4}\.)?card\d{1,4}\.(.+)")
+_WHICH_HARDWARE = "gpu_declared"
 _EXAMPLE = "for example: started_at_utc >= 2026-11-30T07:00:00Z and started_at_utc < 2026-11-30T07:20:00Z"
 
 
@@ -70,15 +79,36 @@ def parse_rule(text: str) -> Rule:
         if found is None:
             raise InputRefused("the rule is not a comparison", column="--rule", value=part, next_step=_EXAMPLE)
         fact, sign, value = found.groups()
-        if fact not in _FACTS and not fact.startswith(_TELEMETRY):
+        if not _is_external(fact):
             raise InputRefused(
                 f"a rule cannot use {show_value(fact)}: only external facts that hit all variants alike",
                 column="--rule", value=part,
-                details=(f"facts: {', '.join(_FACTS)}, telemetry.<name>",),
+                details=(f"facts: {', '.join(_FACTS)}", *_conditions()),
                 next_step=_EXAMPLE,
             )
         terms.append(Term(fact, sign, value))
+    if all(term.fact == _WHICH_HARDWARE for term in terms):
+        raise InputRefused(
+            "a rule that names the declared GPU only excludes a configuration, not an incident",
+            column="--rule", value=text, next_step="say what happened there as well; " + _EXAMPLE,
+        )
     return Rule(tuple(terms))
+
+
+def _is_external(fact: str) -> bool:
+    if not fact.startswith(_TELEMETRY):
+        return fact in _FACTS
+    name = fact.removeprefix(_TELEMETRY)
+    card = _CARD.fullmatch(name)
+    return name in _OF_THE_HOST if card is None else card[1] in _OF_A_CARD
+
+
+def _conditions() -> tuple[str, str]:
+    """The conditions that may be named, as two lines."""
+    return (
+        f"conditions of the host: {', '.join(_TELEMETRY + name for name in _OF_THE_HOST)}",
+        f"conditions of a card: {', '.join(_TELEMETRY + 'card0.' + name for name in _OF_A_CARD)}",
+    )
 
 
 def _comparable(found: Any, value: str, term: Term) -> tuple[Any, Any]:
@@ -91,9 +121,12 @@ def _comparable(found: Any, value: str, term: Term) -> tuple[Any, Any]:
         return found, value == "true"
     if isinstance(found, int | float):
         try:
-            return exact_seconds(found), Decimal(value)
+            wanted = Decimal(value)
         except ArithmeticError:
-            raise InputRefused(f"{term.fact} is a number", column="--rule", value=value) from None
+            wanted = Decimal("NaN")
+        if not wanted.is_finite():
+            raise InputRefused(f"{term.fact} is a number", column="--rule", value=value)
+        return exact_seconds(found), wanted
     if term.sign not in ("=", "!="):
         raise InputRefused(f"{term.fact} is text, compared by = or !=", column="--rule", value=value)
     return found, value

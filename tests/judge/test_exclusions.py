@@ -17,6 +17,13 @@ from tests.support.small_campaign import ROWS, make_attempt, make_campaign, stor
 
 RULE = "started_at_utc >= 2099-01-01T00:02:00Z and started_at_utc < 2099-01-01T00:04:00Z"
 
+# What a pass achieved, by name as `measure` records it: none of it may be a reason (M31, M30).
+TELEMETRY = {
+    "flops_real": 4.5e9, "flops_executed": 4.5e9, "utilisation_real": 0.1, "utilisation_executed": 0.2,
+    "matrix_flops_rate": 1e11, "matrix_flops_rate_used": 1e11, "device_busy_seconds": 1.0,
+    "card0.energy_joules": 5.0, "card0.own_bytes_most": 7, "card0.used_bytes_most": 8, "card0.power_watts_most": 9.0,
+}
+
 
 @pytest.fixture
 def campaign(tmp_path: Path) -> Campaign:
@@ -28,7 +35,9 @@ def campaign(tmp_path: Path) -> Campaign:
         store_attempt(
             campaign,
             make_attempt(campaign, lock, path, number=number, variant=variant,
-                         started_at_utc=f"2099-01-01T00:0{number}:00Z", telemetry={"throttled": number == 4}),
+                         started_at_utc=f"2099-01-01T00:0{number}:00Z", telemetry=TELEMETRY | {
+                             "load_1_minute": 9.5 if number == 4 else 0.5, "card0.throttle_reasons": "power-brake",
+                         }),
         )
     return campaign
 
@@ -59,7 +68,13 @@ def test_the_rule_is_applied_to_all_variants(campaign: Campaign, capsys: pytest.
         ("", "not a comparison"),
         ("started_at_utc >= yesterday", "UTC instant"),
         ("started_at_utc >= 2099-01-01T00:03:00Z", "does not hit 'a002' itself"),
-        ("telemetry.throttled > 1", "true or false"),
+        ("device_shared > 1", "true or false"),
+        *((f"telemetry.{name} > 0", "only external facts") for name in TELEMETRY),
+        ("telemetry.card0.anything = 1", "only external facts"),
+        ("telemetry.load_1_minute > NaN", "is a number"),
+        ("telemetry.load_1_minute > sNaN", "is a number"),
+        ("telemetry.load_1_minute > Infinity", "is a number"),
+        ("gpu_declared = cpu", "excludes a configuration, not an incident"),
         ("machine_id < m9", "compared by = or !="),
     ],
 )
@@ -79,7 +94,9 @@ def test_other_refusals(campaign: Campaign) -> None:
 def test_facts_of_every_kind(campaign: Campaign) -> None:
     attempts = {verdict.attempt_id for verdict in judge_campaign(campaign)}
     assert attempts == {f"a{number:03d}" for number in range(5)}
-    assert exclude(campaign, "a004", reason="x", rule="telemetry.throttled = true", dry_run=True).also_hit == ()
+    assert exclude(campaign, "a004", reason="x", rule="telemetry.load_1_minute > 4", dry_run=True).also_hit == ()
+    throttled = "telemetry.card0.throttle_reasons = power-brake"
+    assert len(exclude(campaign, "a004", reason="x", rule=throttled, dry_run=True).also_hit) == 4
     assert len(exclude(campaign, "a004", reason="x", rule="machine_id = m1", dry_run=True).also_hit) == 4
     assert len(exclude(campaign, "a004", reason="x", rule="device_shared != true", dry_run=True).also_hit) == 4
     assert len(parse_rule("gpu_declared = cpu and wall_clock_moved_seconds >= 1.5").terms) == 2
@@ -88,7 +105,7 @@ def test_facts_of_every_kind(campaign: Campaign) -> None:
 
 
 def test_unsigned_changed_or_orphaned_statements_are_refused(campaign: Campaign) -> None:
-    exclude(campaign, "a004", reason="throttled by the provider", rule="telemetry.throttled = true")
+    exclude(campaign, "a004", reason="busy: the provider's job", rule="telemetry.load_1_minute > 4")
     path = exclusions_dir(campaign) / "a004.json"
     data = path.read_bytes()
     path.write_bytes(data.replace(b"provider", b"weather!"))
@@ -102,4 +119,16 @@ def test_unsigned_changed_or_orphaned_statements_are_refused(campaign: Campaign)
         read_exclusions(campaign)
     (exclusions_dir(campaign) / "a004.json.sig").unlink()
     with pytest.raises(InputRefused, match="not signed"):
+        read_exclusions(campaign)
+
+
+def test_m31_a_signed_statement_about_a_result_is_refused_too(
+    campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from runner.judge import rules
+
+    with monkeypatch.context() as lax:  # a statement that another program wrote and signed with the same key
+        lax.setattr(rules, "_OF_THE_HOST", ("utilisation_real",))
+        exclude(campaign, "a004", reason="slow", rule="telemetry.utilisation_real > 0")
+    with pytest.raises(InputRefused, match="rests on no external fact"):
         read_exclusions(campaign)
