@@ -68,7 +68,7 @@ def _quality(by_corpus: Mapping[str, tuple[Judged, ...]]) -> Constraint:
             return _make("quality", "not assessable", say("quality.no-pass", corpus=corpus))
         counted = [item for item in judged if item.fate is not Fate.NOT_COUNTED]
         if not counted:
-            return _make("quality", "not assessable", say("quality.excluded", corpus=corpus))
+            return _make("quality", "not met", say("quality.excluded", corpus=corpus))
         rejected.append((corpus, counted[-1]))
     if not rejected:
         return _make("quality", "met", say("quality.met"), _metric_found(by_corpus))

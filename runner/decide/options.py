@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 
-from runner.decide.model import BalanceRow, ConstraintName, Outlook
+from runner.decide.model import BalanceRow, Constraint, ConstraintName, Outlook
 from runner.decide.summaries import median
 from runner.units import exact_seconds
 
@@ -73,9 +73,14 @@ def could_win_if_priced(row: BalanceRow) -> tuple[int, ...]:
         ends.append((row.at_smallest.constraints, row.at_smallest.unpriced_days))
     for constraints, unpriced in ends:
         others = [c for c in constraints if c.name in DEPENDS_ON_TIME and c.name != "price"]
-        if all(c.status in ("met", "not applicable") for c in others):
+        if all(c.status in ("met", "not applicable") or _unknown_lots(c) for c in others):
             days.update(unpriced)
     return tuple(sorted(days))
+
+
+def _unknown_lots(constraint: Constraint) -> bool:
+    """Whether lots are left of a package without a line in the catalogue is as unknown as its price."""
+    return constraint.name == "availability" and constraint.status == "not assessable"
 
 
 def times(row: BalanceRow, deliverables: Sequence[str]) -> Times:

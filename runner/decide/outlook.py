@@ -41,7 +41,7 @@ def outlook(
             window=facts,
             package=None,
             package_reason=say("own-machine.free"),
-            constraints=(free[0], deadline, *free[1:]),
+            constraints=(_overrun(window) or free[0], deadline, *free[1:]),
         )
     devices = max(variant.settings.devices or 1, 1)
     needed = lots_for_cards(devices, catalogue.gpu(gpu).cards_per_lot)
@@ -55,13 +55,14 @@ def outlook(
         extra_periods=plan.extra_periods,
     )
     short_of_lots = plan.lots is not None and plan.lots < needed
-    best = None if short_of_lots else answer.best
-    constraints = (_covered(answer, plan, facts), deadline, _priced(answer, plan), _available(answer, plan, needed))
+    overrun = window.overrun is not None
+    best = None if short_of_lots or overrun else answer.best
+    constraints = (_covered(answer, plan, window), deadline, _priced(answer, plan), _available(answer, plan, needed))
     return Outlook(
         window=facts,
         package=None if best is None else _package(answer, best),
         package_reason=None if best is not None else next(c.reason for c in constraints if c.status != "met"),
-        unpriced_days=_could_be_cheaper(answer, plan),
+        unpriced_days=() if overrun else answer.unpriced_cheaper,
         lots=answer.lots,
         packages=tuple(_option(line) for line in answer.lines if line.billing in plan.billing),
         constraints=constraints,
@@ -123,16 +124,6 @@ def _option(line: PackageLine) -> PackageOption:
     )
 
 
-def _could_be_cheaper(answer: PackageAnswer, plan: Plan) -> tuple[int, ...]:
-    """Covering packages without a price that could cost less than the priced one, or replace a missing one.
-
-    A longer package of the same GPU is taken to cost no less than a shorter one.
-    """
-    if answer.best is None:
-        return answer.unpriced_covering
-    return tuple(days for days in answer.unpriced_covering if days * 24 * (1 + plan.extra_periods) < answer.best.hours)
-
-
 def _deadline(facts: WindowFacts) -> Constraint:
     """A delivery that ends exactly at the deadline is in time: windows exclude their end."""
     slack = Decimal(facts.deadline_slack_seconds)
@@ -152,21 +143,41 @@ def _deadline(facts: WindowFacts) -> Constraint:
     )
 
 
-def _covered(answer: PackageAnswer, plan: Plan, facts: WindowFacts) -> Constraint:
+def _overrun(window: Window) -> Constraint | None:
+    """The last collection is an appointment: what is measured to end after it leaves results behind."""
+    task = window.overrun
+    if task is None:
+        return None
+    ended, collected = utc_text(task.end), utc_text(window.ends_at)
+    return Constraint(
+        name="window",
+        status="not met",
+        found=ended,
+        limit=collected,
+        unit="utc",
+        reason=say("window.overrun", task=task.id, ended_utc=ended, collected_utc=collected),
+    )
+
+
+def _covered(answer: PackageAnswer, plan: Plan, window: Window) -> Constraint:
     """Whether any offered length, priced or not, holds the window."""
+    overrun = _overrun(window)
+    if overrun is not None:
+        return overrun
+    needed = decimal_text(window.window_seconds)
     lines = [line for line in answer.lines if line.billing in plan.billing]
     longest = max(lines, key=lambda line: line.hours) if lines else None
     covered = any(line.covers for line in lines)
     limit = None if longest is None else str(longest.hours * 3600)
     reason = (
-        say("window.covered", window_hours=facts.window_seconds)
+        say("window.covered", window_hours=needed)
         if covered
-        else say("window.too-long", window_hours=facts.window_seconds, longest_hours=limit or "0")
+        else say("window.too-long", window_hours=needed, longest_hours=limit or "0")
     )
     return Constraint(
         name="window",
         status="met" if covered else "not met",
-        found=facts.window_seconds,
+        found=needed,
         limit=limit,
         unit="hours",
         reason=reason,
@@ -176,7 +187,7 @@ def _covered(answer: PackageAnswer, plan: Plan, facts: WindowFacts) -> Constrain
 def _priced(answer: PackageAnswer, plan: Plan) -> Constraint:
     fit = [line for line in answer.lines if line.billing in plan.billing and line.covers]
     priced = [line for line in fit if line.total is not None and line.offer is not None]
-    if priced:
+    if priced and not _only_unpriced_left(answer):
         least = min(priced, key=lambda line: (line.total or Decimal(0), line.hours))
         assert least.offer is not None and least.total is not None
         money = f"{decimal_text(least.total)} {least.offer.currency}"
@@ -196,6 +207,14 @@ def _priced(answer: PackageAnswer, plan: Plan) -> Constraint:
     return Constraint(name="price", status="not met", found=None, limit=None, reason=reason)
 
 
+def _only_unpriced_left(answer: PackageAnswer) -> bool:
+    """Every priced offer that covers is sold out, and one without a price covers: lots that are gone are not its own.
+
+    What is not known is then the price, not a lot (rule 10).
+    """
+    return answer.best is None and bool(answer.unpriced_covering)
+
+
 def _available(answer: PackageAnswer, plan: Plan, needed: int) -> Constraint:
     if plan.lots is not None and plan.lots < needed:
         return Constraint(
@@ -207,6 +226,15 @@ def _available(answer: PackageAnswer, plan: Plan, needed: int) -> Constraint:
             reason=say("availability.plan", lots_count=str(plan.lots), needed_count=str(needed)),
         )
     fit = [line for line in answer.lines if line.billing in plan.billing and line.covers and line.offer is not None]
+    if fit and _only_unpriced_left(answer):
+        return Constraint(
+            name="availability",
+            status="not assessable",
+            found=None,
+            limit=str(answer.lots),
+            unit="count",
+            reason=say("availability.unknown", lots_count=str(answer.lots)),
+        )
     if fit and all(line.available is False for line in fit):
         most = max(line.offer.lots_available or 0 for line in fit if line.offer is not None)
         return Constraint(

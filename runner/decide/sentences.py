@@ -50,6 +50,7 @@ SENTENCES: dict[str, str] = {
     # constraints
     "quality.met": "an accepted pass for every deliverable",
     "quality.no-pass": "no complete pass over {corpus} with the settings asked for could be judged",
+    "quality.excluded": "the complete passes over {corpus} were all excluded for an external reason: none counts",
     "quality.rejected": "no pass over {corpus} was accepted: {why}",
     "completeness.met": "every deliverable was processed completely",
     "completeness.none": "no complete pass over {corpus}: at most {most_count} of {expected_count} documents",
@@ -59,32 +60,33 @@ SENTENCES: dict[str, str] = {
     "passes.enough": "{accepted_count} accepted passes, at least {least_count} needed",
     "passes.too-few": "fewer passes than the protocol's minimum: {accepted_count} accepted, {least_count} needed",
     "memory.met": "memory sufficed for every deliverable, long texts included",
-    "memory.out": "out of memory on {corpus} after {most_count} documents",
+    "memory.out": "out of memory on {corpus}; documents done before: {most_count}",
     "memory.no-pass": "no complete pass over {corpus} shows whether memory suffices",
     "window.covered": "a package holds the window of {window_hours}",
     "window.too-long": (
         "the window of {window_hours} is longer than the longest package of {longest_hours}; nothing is "
         "extended automatically"
     ),
+    "window.overrun": "task {task} ends on {ended_utc}, after the last collection on {collected_utc}",
     "deadline.met": "delivered {slack_hours} before the deadline",
     "deadline.missed": "delivered {late_hours} after the deadline",
     "price.known": "the cheapest priced package that covers costs {total_money}",
     "price.unknown": "no price for {gpu} for the packages that cover ({days} days)",
     "price.nothing-covers": "no priced package covers the window",
-    "availability.enough": "{lots_count} lots are available",
-    "availability.unstated": "{lots_count} lots needed; the catalogue states no limit",
-    "availability.short": "{lots_count} lots available, {needed_count} needed",
+    "availability.enough": "lots needed: {lots_count}; the catalogue has them",
+    "availability.unstated": "lots needed: {lots_count}; the catalogue states no limit",
+    "availability.short": "lots available: {lots_count}, needed: {needed_count}",
     "availability.unknown": (
         "lots needed: {lots_count}; no priced package that covers has them, of one without a price nothing is known"
     ),
-    "availability.plan": "the plan rents {lots_count} lots, {needed_count} are needed",
+    "availability.plan": "lots in the plan: {lots_count}, needed: {needed_count}",
     "own-machine.free": "own machine: a rental price does not apply",
     "package.covers": "{days_count} days cover the window with {spare_hours} to spare",
     "package.periods": (
         "{periods_count} periods of {days_count} days, asked for in the plan, cover the window with {spare_hours} to "
         "spare"
     ),
-    "package.hourly": "hourly offer, {hours_count} started hours",
+    "package.hourly": "hourly offer, started hours: {hours_count}",
     # costs
     "per-corpus.undefined": "undefined: no accepted corpus; the committed cost still stands",
     "per-corpus.not-calculated": "not calculated: no committed cost",
@@ -93,6 +95,7 @@ SENTENCES: dict[str, str] = {
     "not-measured.unavailable": "not measured: {gpu} was declared, found: {found} ({why})",
     "not-measured.other-device": "not measured: {gpu} was declared, found: {found}",
     "left-out.excluded": "excluded for an external reason: {why}",
+    "left-out.surplus": "a pass beyond the plan that not every variant has yet: more passes count for all variants alike",
     "left-out.other-lock": "measured under another lock: {why}",
     "records.warning": "records: {text}",
     "reprice.from": (
@@ -203,12 +206,14 @@ SENTENCES: dict[str, str] = {
     "undecided.would-be": "With the largest durations and the known prices it would be {name}.",
     "undecided.unpriced": "{name} could cost less: no price is known for {gpu}, {days} days.",
     # what would help
-    "help.passes": "{name}: {more_count} more accepted passes under the same protocol.",
+    "help.passes": "{name}: further passes under the same protocol; accepted ones still missing: {more_count}.",
+    "help.excluded": "{name}: further passes under the same protocol; those that were excluded stay excluded.",
     "help.memory": (
         "{name}: a smaller batch, a declared resume setting or a GPU with more memory, as a variant of its own."
     ),
     "help.deadline": "{name}: gain {late_hours} in the plan, by an earlier start or fewer tasks before delivery.",
     "help.window": "{name}: shorten the plan, or ask for further periods in it explicitly.",
+    "help.overrun": "{name}: let the last collection wait for task {task}, or plan it later.",
     "help.availability": "{name}: plan with the lots that are available, or another GPU.",
     "help.cause": "{name}: look into the cause of the failed constraint ({constraint}).",
     "help.more-passes": (
@@ -280,12 +285,12 @@ SENTENCES: dict[str, str] = {
     "what-if.deadline": "{name}: delivery may come {slack_hours} later and still be in time.",
     "what-if.lots": "{name} with one lot more (lots: {lots_count}) would cost {total_money}.",
     "what-if.quality-count": (
-        "{name}: tightest quality check {group} in {corpus}, {metric} {value} against {minimum}; {spare_count} more "
-        "wrong documents would still pass."
+        "{name}: tightest quality check {group} in {corpus}, {metric} {value} against {minimum}; further "
+        "wrong documents that would still pass: {spare_count}."
     ),
     "what-if.quality-all-count": (
         "{name}: tightest quality check over all documents of {corpus}, {metric} {value} against {minimum}; "
-        "{spare_count} more wrong documents would still pass."
+        "further wrong documents that would still pass: {spare_count}."
     ),
     "what-if.quality": "{name}: tightest quality check {group} in {corpus}, {metric} {value} against {minimum}.",
     "what-if.quality-all": (

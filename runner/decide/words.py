@@ -126,15 +126,22 @@ def help_for_nothing(balance: Balance, rows: Sequence[BalanceRow]) -> tuple[Reas
             case "enough passes":
                 missing = balance.min_accepted - min((s.accepted for s in row.summaries), default=0)
                 found.append(say("help.passes", name=name, more_count=str(missing)))
+            case "quality" if any(c.reason.code == "quality.excluded" for c in row.constraints):
+                found.append(say("help.excluded", name=name))
             case "memory":
                 found.append(say("help.memory", name=name))
             case "deadline" if row.window is not None:
                 late = decimal_text(-Decimal(row.window.deadline_slack_seconds))
                 found.append(say("help.deadline", name=name, late_hours=late))
+            case "window" if overrun := next((c for c in row.constraints if c.reason.code == "window.overrun"), None):
+                found.append(say("help.overrun", name=name, task=overrun.reason.values["task"]))
             case "window":
                 found.append(say("help.window", name=name))
             case "availability":
                 found.append(say("help.availability", name=name))
+            case "price" if row.unpriced_days:
+                days = ", ".join(str(days) for days in row.unpriced_days)
+                found.append(say("help.unpriced", gpu=row.gpu, days=days))
             case _:
                 found.append(say("help.cause", name=name, constraint=row.first_failed or "-"))
     return tuple(found)

@@ -27,8 +27,7 @@ class PackageAnswer:
     """All packages for a window, and the cheapest known one that covers it and can be had.
 
     `unpriced_covering`: days of packages that would cover, whose price is not known.
-    `may_be_cheaper`: one of them is shorter than `best`. A longer one is not counted: the only thing taken
-    for granted about an unknown price is that a longer package of the same GPU does not cost less.
+    `unpriced_cheaper`: those of them that could cost less than `best`; all of them while there is no best one.
     """
 
     gpu: str
@@ -38,8 +37,12 @@ class PackageAnswer:
     lines: tuple[PackageLine, ...]
     best: PackageLine | None
     unpriced_covering: tuple[int, ...]
-    may_be_cheaper: bool
+    unpriced_cheaper: tuple[int, ...]
     reason: str
+
+    @property
+    def may_be_cheaper(self) -> bool:
+        return self.best is not None and bool(self.unpriced_cheaper)
 
 
 def choose_package(
@@ -62,15 +65,33 @@ def choose_package(
         )
     lines = package_lines(catalogue, gpu, rented, window_seconds, periods=1 + extra_periods)
     best = cheapest(lines, billing)
-    unpriced = tuple(
-        line.days for line in lines if line.days is not None and line.covers and line.offer is None
-    )
+    unpriced = [
+        line for line in lines
+        if line.days is not None and line.billing in billing and line.covers and line.offer is None
+    ]
+    unpriced_days = _days(unpriced)
     return PackageAnswer(
         gpu=gpu, lots=rented, cards=rented * model.cards_per_lot,
-        unused_cards=rented * model.cards_per_lot - max(devices, 1), lines=lines, best=best, unpriced_covering=unpriced,
-        may_be_cheaper=best is not None and any(days * 24 * (1 + extra_periods) < best.hours for days in unpriced),
-        reason=_reason(lines, best, unpriced, billing, catalogue.name),
+        unused_cards=rented * model.cards_per_lot - max(devices, 1), lines=lines, best=best,
+        unpriced_covering=unpriced_days,
+        unpriced_cheaper=_days([line for line in unpriced if best is None or _least(line, lines) < (best.total or 0)]),
+        reason=_reason(lines, best, unpriced_days, billing, catalogue.name),
     )
+
+
+def _days(lines: Sequence[PackageLine]) -> tuple[int, ...]:
+    return tuple(line.days for line in lines if line.days is not None)
+
+
+def _least(unpriced: PackageLine, lines: Sequence[PackageLine]) -> Decimal:
+    """What a package without a price costs at least: as much as any shorter one, sold out or too short alike.
+
+    The only thing taken for granted about an unknown price is that a longer package of the same GPU does not
+    cost less. An hourly offer bounds no package.
+    """
+    shorter = [line.total for line in lines
+               if line.days is not None and line.hours < unpriced.hours and line.total is not None]
+    return max(shorter, default=Decimal(0))
 
 
 def _reason(

@@ -44,7 +44,8 @@ class TaskTime:
 class Window:
     """Window, busy time and waiting of one configuration; instants in UTC, exact seconds.
 
-    `delivered_at` is the end of the last delivery task. A negative slack misses the deadline.
+    `delivered_at` is the end of the last delivery task. A negative slack misses the deadline. `overrun`: a task
+    that measured durations carry beyond the last collection, which then leaves results behind.
     """
 
     tasks: tuple[TaskTime, ...]
@@ -58,6 +59,7 @@ class Window:
     delivered_at: datetime
     deadline: datetime | None = None
     deadline_slack_seconds: Decimal | None = None
+    overrun: TaskTime | None = None
 
 
 def access_window(
@@ -69,25 +71,46 @@ def access_window(
     `pass_seconds` gives a duration per corpus id: each `measurement` task then lasts `passes` times that
     of its corpus. `task_seconds` replaces the duration of any task by its id. A measured task keeps its
     start; what comes after it moves only if it must. Refused: times that are not one instant, unknown or
-    circular `after`, tasks still running when the last collection ends, a plan without a delivery task.
+    circular `after`, tasks still running when the last collection ends, measuring after it, a plan without a
+    delivery task. What measured durations carry beyond the last collection is not refused: see `Window.overrun`.
     """
     placed = place_tasks(plan, configuration, {}, {})
-    if pass_seconds or task_seconds:
+    measured = bool(pass_seconds or task_seconds)
+    if measured:
+        window_of(placed)  # the plan's own times are refused, whatever was measured
         placed = place_tasks(plan, configuration, pass_seconds, task_seconds, may_move=True)
     if not any(task.delivery for task in placed):
         raise InputRefused("no task is the delivery", column="task",
                            next_step="write delivery = true at the task whose end the deadline applies to")
-    return window_of(placed, parse_instant(plan.deadline, plan.zone, name="deadline"))
+    deadline = parse_instant(plan.deadline, plan.zone, name="deadline")
+    return window_of(placed, deadline, may_overrun=measured)
 
 
-def window_of(tasks: Iterable[TaskTime], deadline: datetime | None = None) -> Window:
-    """Window of tasks with known times. The order of the tasks does not matter."""
+def window_of(
+    tasks: Iterable[TaskTime], deadline: datetime | None = None, *, may_overrun: bool = False
+) -> Window:
+    """Window of tasks with known times. The order of the tasks does not matter.
+
+    A task that runs on when the last collection ends, and a measurement after it, are refused; with `may_overrun`
+    the first of them is named in the window instead.
+    """
     ordered = sorted(tasks, key=lambda task: (task.start, task.end, task.id))
     if not ordered:
         raise InputRefused("no task: there is nothing to rent for", column="task")
     starts_at = ordered[0].start
     ends_at = max([task.end for task in ordered if task.kind == "collection"] or [task.end for task in ordered])
-    ordered = [_outside(task, ends_at) for task in ordered]
+    overrun = next((task for task in ordered if _overruns(task, ends_at)), None)
+    if overrun is not None and not may_overrun:
+        raise InputRefused(
+            f"task {show_value(overrun.id)} still runs when the last collection ends"
+            if overrun.start < ends_at
+            else f"task {show_value(overrun.id)} measures after the last collection",
+            column="task", value=overrun.end.isoformat(),
+            next_step="let the collection come after it" + (
+                "" if overrun.kind == "measurement" else ", or start it after the collection"
+            ),
+        )
+    ordered = [replace(task, after_rental=True) if task.start >= ends_at < task.end else task for task in ordered]
     rental = [task for task in ordered if not task.after_rental]
     busy = total(union((task.start, task.end) for task in rental if task.kind != "wait"))
     window = ends_at - starts_at
@@ -97,20 +120,13 @@ def window_of(tasks: Iterable[TaskTime], deadline: datetime | None = None) -> Wi
         busy_seconds=seconds_of(busy), waiting_seconds=seconds_of(window - busy),
         summed_seconds=sum((task.seconds for task in rental), Decimal(0)), most_lots=most_lots(rental),
         delivered_at=delivered_at, deadline=deadline,
-        deadline_slack_seconds=None if deadline is None else seconds_of(deadline - delivered_at),
+        deadline_slack_seconds=None if deadline is None else seconds_of(deadline - delivered_at), overrun=overrun,
     )
 
 
-def _outside(task: TaskTime, ends_at: datetime) -> TaskTime:
-    """Mark what happens after the rental, such as reading the note at home; refuse what straddles its end."""
-    if task.end <= ends_at:
-        return task
-    if task.start < ends_at:
-        raise InputRefused(
-            f"task {show_value(task.id)} still runs when the last collection ends", column="task",
-            value=task.end.isoformat(), next_step="let the collection come after it, or start it after the collection",
-        )
-    return replace(task, after_rental=True)
+def _overruns(task: TaskTime, ends_at: datetime) -> bool:
+    """Whether a task needs the rental after its end. What starts later, such as reading the note at home, does not."""
+    return task.end > ends_at and (task.start < ends_at or task.kind == "measurement")
 
 
 def union(spans: Iterable[Span]) -> tuple[Span, ...]:

@@ -14,6 +14,7 @@ import pytest
 
 from runner.decide.choice import decide
 from runner.decide.model import Balance, Decision
+from runner.decide.options import could_win_if_priced
 from runner.evidence.attempt import Status
 from runner.protocol.schema import Expense
 from tests.decide.worlds import World, tariffs
@@ -121,32 +122,38 @@ def winner(facts: list[Fact], standings: dict[str, tuple[bool, int | None]]) -> 
 
 
 def open_questions(fact: Fact) -> set[str]:
-    """In these worlds: a shorter unpriced package covers, or fewer passes than planned (4)."""
+    """In these worlds: an unpriced package that covers may be cheaper, or fewer passes than planned (4)."""
     found = set()
-    best = best_of(fact, max(fact.hours))
-    unknown = [hours for price, hours, _ in covering(fact, max(fact.hours)) if price is None]
-    if best is not None and any(hours < best[1] for hours in unknown):
+    if best_of(fact, max(fact.hours)) is not None and unknown_below(fact, max(fact.hours)):
         found.add("unpriced")
     if 0 < len(fact.hours) < 4:
         found.add("fewer")
     return found
 
 
-def could_be_cheaper(fact: Fact, deadline: int) -> bool:
-    """Whether an unknown price could still make it win: nothing else is missing at that end of the range."""
-    if len(fact.hours) < LEAST:
-        return False
-    for duration in (min(fact.hours), max(fact.hours)):
-        if 1 + duration > deadline:
+def unknown_below(fact: Fact, duration: int) -> bool:
+    """Whether a package without a price could cost less than the best known one, or be the only one to be had.
+
+    Prices of packages never fall with their length, so an unknown price is at least that of every shorter package,
+    whether that one covers or is sold out. Lots that are gone belong to the line that says so: nothing is known about
+    those of a package that has no line. An hourly price bounds no package.
+    """
+    best = best_of(fact, duration)
+    for price, hours, _ in covering(fact, duration):
+        if price is not None:
             continue
-        offers = covering(fact, duration)
-        priced = [days for price, _, days in offers if price is not None]
-        best = best_of(fact, duration)
-        if priced and best is None:
-            continue  # every known offer is sold out: no lot is left, at whatever price
-        if any(price is None and (best is None or hours < best[1]) for price, hours, _ in offers):
+        shorter = [cost * fact.periods for days, cost in fact.packages.items()
+                   if cost is not None and days * 24 * fact.periods < hours]  # fmt: skip
+        if best is None or max(shorter, default=0) < best[0]:
             return True
     return False
+
+
+def could_be_cheaper(fact: Fact, deadline: int) -> bool:
+    """Whether an unknown price could still make it win: nothing else is missing at that end of the range."""
+    return len(fact.hours) >= LEAST and any(
+        1 + duration <= deadline and unknown_below(fact, duration) for duration in (min(fact.hours), max(fact.hours))
+    )
 
 
 def naive(facts: list[Fact], deadline: int) -> Expected:
@@ -182,17 +189,18 @@ def random_world(dice: random.Random, *, rich: bool = False) -> tuple[World, lis
     ranked, periods = rich and dice.random() < 0.5, 2 if rich and dice.random() < 0.2 else 1
     lines = ["Z 30 1.00"]
     for gpu in ("A", "B", "C"):
+        all_gone = rich and dice.random() < 0.15  # every package priced, none left
         prices: dict[int, int | None] = {3: None, 7: None, 30: None}
         cost = dice.choice([100, 200])
         for days in prices:
             cost += dice.choice([0, 100, 200])
-            prices[days] = cost if dice.random() < 0.75 else None
+            prices[days] = cost if all_gone or dice.random() < 0.75 else None
         price_lists[gpu] = prices
         known = {days: f"{gpu} {days} {price}.00" for days, price in prices.items() if price is not None}
-        sold: set[int | None] = {days for days in known if rich and dice.random() < 0.2}
+        sold: set[int | None] = {days for days in known if all_gone or (rich and dice.random() < 0.2)}
         lines += [text + (" lots=0" if days in sold else "") for days, text in known.items()] or [gpu]
         if rich and dice.random() < 0.5:
-            hourly[gpu] = dice.choice([1, 2, 4])
+            hourly[gpu] = dice.choice([1, 2, 4, 8])
             lines.append(f"{gpu} hourly {hourly[gpu]}.00")
             if dice.random() < 0.2:
                 sold.add(None)
@@ -233,8 +241,8 @@ def random_world(dice: random.Random, *, rich: bool = False) -> tuple[World, lis
 @pytest.mark.parametrize("rich", [False, True])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_m43_decision_agrees_with_a_plain_search(seed: int, rich: bool) -> None:
-    """4,000 worlds: with ties, noise and unpriced packages; rich ones also with lots that are gone (rule 9), hourly
-    offers and expenses (rule 13), and further periods (M35).
+    """4,000 worlds: with ties, noise and unpriced packages; rich ones also with lots that are gone (rule 9),
+    unpriced packages beside hourly offers and beside sold-out ones (rule 10), expenses (rule 13), periods (M35).
     """
     dice = random.Random(seed + 1000 * rich)
     outcomes: dict[str, int] = {}
@@ -248,7 +256,8 @@ def test_m43_decision_agrees_with_a_plain_search(seed: int, rich: bool) -> None:
         assert decision.no_comparison == expected.lone, (seed, number, facts)
         outcomes[decision.rule.code] = outcomes.get(decision.rule.code, 0) + 1
     assert len(outcomes) >= 5, f"the worlds are too tame: {outcomes}"
-    assert not rich or reached == {"hourly", "lots", "expenses", "periods"}, f"the rich worlds are too poor: {reached}"
+    wanted = {"hourly", "lots", "expenses", "periods", "unpriced beside hourly", "unpriced beside sold out"}
+    assert not rich or reached == wanted, f"the rich worlds are too poor: {reached}"
 
 
 def what_mattered(balance: Balance, decision: Decision) -> set[str]:
@@ -260,6 +269,10 @@ def what_mattered(balance: Balance, decision: Decision) -> set[str]:
             found |= {"periods"} if row.package.periods > 1 else set()
             found |= {"expenses"} if row.expenses else set()
         found |= {"lots"} if row.first_failed == "availability" else set()
+        if row.unpriced_days and could_win_if_priced(row):
+            found |= {"unpriced beside hourly"} if row.package and row.package.billing == "hourly" else set()
+            gone = any(option.covers and option.available is False for option in row.packages)
+            found |= {"unpriced beside sold out"} if gone and row.package is None else set()
     return found
 
 

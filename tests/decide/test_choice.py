@@ -91,7 +91,8 @@ def test_m36_lots_follow_the_devices_and_cards_are_not_multiplied_again() -> Non
 
 def test_rule_9_too_few_lots_are_not_admissible() -> None:
     world = World(
-        prices=tariffs("A 3 300.00 lots=1"), settings={"b1": Settings(batch_size=1, max_length=512, devices=2)}
+        prices=tariffs("A 3 300.00 lots=1", "A 7 400.00 lots=1", "A 30 500.00 lots=1"),
+        settings={"b1": Settings(batch_size=1, max_length=512, devices=2)},
     )
     world.passes("A", "b1", 10, 11, 12)
     assert world.row("A.b1").first_failed == "availability"
@@ -466,7 +467,7 @@ def test_rule_13_hourly_offers_rank_only_if_the_plan_lists_them() -> None:
     hourly.attempts, hourly.verdicts, hourly.manifests = world.attempts, world.verdicts, world.manifests
     package = hourly.row("A.b1").package
     assert package is not None and (package.billing, package.days, package.total) == ("hourly", None, "1.50")
-    assert package.reason.text == "hourly offer, 3 started hours"
+    assert package.reason.text == "hourly offer, started hours: 3"
     assert "hourly offer" in _text(hourly.decision())
 
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
+from runner.decide.choice import decide
 from runner.decide.model import Constraint
+from runner.decide.sentences import SENTENCES
 from runner.evidence.attempt import Status
 from runner.evidence.verdict import MetricValue
+from runner.protocol.schema import Plan, Task
 from tests.decide.worlds import World, tariffs
 
 
@@ -64,7 +69,7 @@ def test_memory_and_completeness_say_how_far_the_best_attempt_came() -> None:
     world.add("A", "b1", None, status=Status.OUT_OF_MEMORY, completed=40)
     world.add("A", "b1", None, status=Status.OUT_OF_MEMORY, completed=71)
     world.add("A", "b1", None, status=Status.KILLED, completed=80)
-    assert "71 documents" in _constraint(world, "memory").reason.text
+    assert "done before: 71" in _constraint(world, "memory").reason.text
     completeness = _constraint(world, "completeness")
     assert (completeness.found, completeness.limit) == ("80", "100")
 
@@ -76,7 +81,7 @@ def test_memory_is_open_where_nothing_shows_whether_it_suffices() -> None:
 
 
 def test_the_reason_of_a_missing_package_is_the_constraint_that_failed() -> None:
-    world = World(prices=tariffs("A", "B 3 100.00 lots=0"))
+    world = World(prices=tariffs("A", *(f"B {days} 100.00 lots=0" for days in (3, 7, 30))))
     world.passes("A", "b1", 10, 11, 12)
     world.passes("B", "b1", 10, 11, 12)
     reasons = {row.gpu: row.package_reason for row in world.balance().rows}
@@ -94,3 +99,73 @@ def test_a_window_beyond_the_longest_package_is_never_extended_by_itself() -> No
     assert row.first_failed == "window"
     assert row.package is None and row.committed_cost is None
     assert row.package_reason is not None and "nothing is extended automatically" in row.package_reason.text
+
+
+def test_m31_passes_that_were_all_excluded_are_not_told_as_a_failure_of_quality() -> None:
+    """Nothing is known about their quality that counts: the reason and the help say so."""
+    world = World(prices=tariffs("A 3 300.00"))
+    world.passes("A", "b1", 10, 11, 12)
+    every = {attempt.attempt_id: "another load on the host" for attempt in world.attempts}
+    balance = world.balance(exclusions=every)
+    quality = next(c for c in balance.rows[0].constraints if c.name == "quality")
+    assert (quality.status, quality.reason.code) == ("not met", "quality.excluded")
+    decision = decide(balance, world.protocol)
+    assert [reason.code for reason in decision.would_help] == ["help.excluded"]
+    assert not any(": -" in reason.text for reason in decision.reasons)
+    rejected = World(prices=tariffs("A 3 300.00"))
+    rejected.add("A", "b1", 10, accepted=False)
+    rejected.passes("A", "b1", 11)
+    one = {rejected.attempts[1].attempt_id: "another load on the host"}
+    found = next(c for c in rejected.balance(exclusions=one).rows[0].constraints if c.name == "quality")
+    assert (found.status, found.reason.code, found.reason.values["why"]) == (
+        "not met", "quality.rejected", "metric: not met",
+    )  # fmt: skip
+
+
+def test_numbers_of_lots_read_well_whatever_they_are() -> None:
+    """No sentence about lots puts a bare number before a plural: one lot, two lots, in every language."""
+    for code in ("availability.enough", "availability.unstated", "availability.short", "availability.plan"):
+        assert re.search(r"\{(lots|needed)_count\} [a-z]", SENTENCES[code]) is None, code
+
+
+def _fixed_collection(prices: str = "A 3 300.00") -> World:
+    """Measuring of 10 h planned from 10:00 on 1 December; the collection is an appointment on 3 December, 09:00."""
+    plan = Plan(
+        zone="Europe/Berlin", deadline="2026-12-09T12:00:00Z", deliverables=("final",),
+        task=(
+            Task(id="prepare", title="p", kind="preparation", start="2026-12-01T09:00", duration="1:00:00"),
+            Task(id="measure", title="m", kind="measurement", after=("prepare",), corpus="final",
+                 duration="10:00:00", delivery=True),
+            Task(id="collect", title="c", kind="collection", start="2026-12-03T09:00", duration="1:00:00"),
+        ),
+    )  # fmt: skip
+
+    class Fixed(World):
+        @property
+        def plan(self) -> Plan:
+            return plan
+
+    return Fixed(prices=tariffs(prices, "B 3 400.00"), deadline="2026-12-09T12:00:00Z")
+
+
+def test_m34_a_configuration_that_overruns_the_last_collection_is_inadmissible_and_the_others_are_decided() -> None:
+    """50 h from 1 December 10:00 (Berlin) end on the 3rd at 12:00, after the collection that ends at 10:00."""
+    world = _fixed_collection()
+    world.passes("A", "b1", 180000, 180000, 180000)
+    world.passes("B", "b1", 36000, 36000, 36001)
+    decision = world.decision()
+    assert decision.chosen == "B.b1"
+    assert [(e.configuration_id, e.constraint, e.reason.code) for e in decision.excluded] == [
+        ("A.b1", "window", "window.overrun")
+    ]
+    assert decision.excluded[0].reason.text == (
+        "task measure ends on 2026-12-03 11:00 UTC, after the last collection on 2026-12-03 09:00 UTC"
+    )
+    row = world.row("A.b1")
+    assert row.package is None and row.unpriced_days == () and row.committed_cost is None
+    alone = _fixed_collection("A")
+    alone.passes("A", "b1", 180000, 180000, 180000)
+    assert [reason.code for reason in alone.decision().would_help] == ["help.overrun"]
+    own = _fixed_collection()
+    own.passes("cpu", "b1", 180000, 180000, 180000)
+    assert own.row("cpu.b1").first_failed == "window"

@@ -53,7 +53,7 @@ def test_prices_lots_window_deadline_and_quality_of_a_simple_choice() -> None:
     )
     assert texts["what-if.deadline"] == "A.b1: delivery may come 14 h later and still be in time."
     assert texts["what-if.lots"] == "A.b1 with one lot more (lots: 2) would cost 200.00 EUR."
-    assert "10 more wrong documents would still pass" in texts["what-if.quality-all-count"]
+    assert "further wrong documents that would still pass: 10" in texts["what-if.quality-all-count"]
     assert "less than 100.00 EUR per lot (now 160.00 EUR)" in texts["what-if.price-down"]
     # Its package of 7 days for 150.00 would be cheaper than B: the price of 3 days alone flips nothing.
     assert "what-if.price-up" not in texts
