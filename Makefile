@@ -18,6 +18,10 @@ USER_VARIABLES := PYTHON EXTRAS SYSTEM_TORCH CAMPAIGN GPU BATCHES SERIES PASSES 
   NNODES NODE_RANK RDZV_ENDPOINT RDZV_BACKEND RDZV_ID MODEL DEVICE
 $(foreach name,$(USER_VARIABLES),$(eval override $(name) := $$(value $(name))))
 export $(USER_VARIABLES)
+# Read from the environment by all that sign: freeze, report, archive. One setting for all of them.
+KEY_VARIABLES := SIGNING_KEY PDF_SIGNING_P12 PDF_SIGNING_PASSPHRASE_FILE
+$(foreach name,$(KEY_VARIABLES),$(eval override $(name) := $$(value $(name))))
+export $(KEY_VARIABLES)
 
 NO_PYTHON = { echo "error: no program '$$PYTHON' here; Python 3.11 or newer is needed: make setup PYTHON=/path/to/python3.11" >&2; exit 2; }
 INSTALL = { command -v "$$PYTHON" > /dev/null || $(NO_PYTHON); } && "$$PYTHON" tools/python_version.py && "$$PYTHON" tools/install.py
@@ -72,7 +76,7 @@ validate: $(INSTALLED) ## Judge every attempt against the frozen protocol
 decide: $(INSTALLED) ## Write balance and decision
 	@$(RUNNER) decide $(STATUS)
 
-report: $(INSTALLED) ## Write and sign the decision note, unless nothing changed [NOTE_LANG=de]
+report: $(INSTALLED) ## Write and sign the decision note, unless nothing changed [NOTE_LANG=de] [SIGNING_KEY=file]
 	@.venv/bin/python tools/note_is_fresh.py || $(RUNNER) report $${NOTE_LANG:+--language "$$NOTE_LANG"} $(STATUS)
 
 verify: $(INSTALLED) ## Check hashes, signatures and chain, and decide again [FROM=archive.zip] [SIGNERS=file]

@@ -6,9 +6,10 @@ colons or wildcards, and would say "nothing to do" or stop. Standard library onl
 
 from __future__ import annotations
 
+import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 # Written last of all, after HTML and PDF: without it the note is not complete.
@@ -31,12 +32,28 @@ def changed_at(path: Path) -> Iterator[int]:
         return
 
 
-def is_fresh(campaign: Path, language: str) -> bool:
-    """Whether a complete note in this language is there and nothing of its sources is newer."""
+def keys_fit(campaign: Path, environ: Mapping[str, str]) -> bool:
+    """Whether the keys that are set are, as far as that is seen without OpenSSH, those that signed the note."""
+    ssh, pdf = environ.get("SIGNING_KEY", ""), environ.get("PDF_SIGNING_P12", "")
+    if not ssh and not pdf:
+        return True
+    try:
+        signer = json.loads((campaign / "note/signer.json").read_bytes())
+        own = ssh.removesuffix(".pub") + ".pub"
+        public = " ".join(Path(own).expanduser().read_text(encoding="utf-8").split()[:2]) if ssh else None
+    except (OSError, ValueError):
+        return False
+    return not (ssh and signer.get("public_key") != public) and not (pdf and signer.get("pdf_local_test") is not False)
+
+
+def is_fresh(campaign: Path, language: str, environ: Mapping[str, str]) -> bool:
+    """Whether a complete note in this language (empty: any) is there, by these keys, and no source of it is newer."""
     if not all((campaign / name).is_file() for name in (LAST_FILE, *NOTE_FILES)):
         return False
     front_matter = (campaign / "note/decision-note.qmd").read_text(encoding="utf-8", errors="replace").splitlines()[:20]
-    if f"lang: {language}" not in [line.replace('"', "").strip() for line in front_matter]:
+    if language and f"lang: {language}" not in [line.replace('"', "").strip() for line in front_matter]:
+        return False
+    if not keys_fit(campaign, environ):
         return False
     made = (campaign / LAST_FILE).stat().st_mtime_ns
     # protocol/ itself changes when keys/ is made; what counts in it are its entries.
@@ -49,7 +66,7 @@ def is_fresh(campaign: Path, language: str) -> bool:
 
 def main() -> int:
     campaign = Path(os.environ.get("CAMPAIGN") or ".")
-    if not is_fresh(campaign, os.environ.get("NOTE_LANG") or "en"):
+    if not is_fresh(campaign, os.environ.get("NOTE_LANG", ""), os.environ):
         return 1
     sys.stdout.write(f"{campaign / NOTE_FILES[1]}: nothing changed since it was signed\n")
     return 0

@@ -7,7 +7,7 @@ import click
 from runner.cli.measure import parse_batches
 from runner.cli.output import Output, Session, runner_command, write_line
 from runner.cli.progress import make_progress
-from runner.cli.seal import LANGUAGE_METAVAR
+from runner.cli.seal import LANGUAGE_HELP, LANGUAGE_METAVAR
 from runner.evidence.campaign import Campaign
 from runner.evidence.checks import check_commands, read_signer
 
@@ -15,21 +15,23 @@ from runner.evidence.checks import check_commands, read_signer
 @runner_command("note", short_help="The whole chain: baseline, freeze, measure, validate, decide, report, verify.")
 @click.option("--gpu", default="cpu", show_default=True, help="What was rented, as in tariffs.csv; cpu: this machine.")
 @click.option("--batches", default="1 4 8", show_default=True, help="Batch series to measure.")
-@click.option("--language", metavar=LANGUAGE_METAVAR, default="en", show_default=True, help="Language of the note.")
-def note(session: Session, gpu: str, batches: str, language: str) -> Output:
+@click.option("--language", metavar=LANGUAGE_METAVAR, default=None, help=LANGUAGE_HELP)
+def note(session: Session, gpu: str, batches: str, language: str | None) -> Output:
     """Make the signed decision note from nothing, or go on where the last call stopped.
 
     Exit 0 when the note is there and checked (also when it says `undecided`), 3 when measuring was
     stopped or impossible, or a check failed.
     """
     from runner.decide.answer import answer_lines
-    from runner.flows.note import NOTE_FILES, make_note
+    from runner.flows.note import make_note
+    from runner.flows.standing import NOTE_FILES, language_of
     from runner.measure.run import Request
     from runner.note.build import templates_of
     from runner.note.i18n import load_catalogue
 
     campaign = Campaign(session.root)
-    load_catalogue(templates_of(campaign), language)  # what is not there is refused before hours of measuring
+    # What is not there is refused before hours of measuring.
+    load_catalogue(templates_of(campaign), language_of(campaign, language))
     request = Request(gpu=gpu, batches=parse_batches(batches))
     chain = make_note(campaign, request, language, make_progress(), lambda text: write_line(text, error=True))
     if chain.answer is None:

@@ -171,14 +171,15 @@ def _money(value: Decimal | None) -> str | None:
 
 
 @runner_command("calculator", short_help="Write the price calculator as one page without network.")
-@click.option("--language", metavar=LANGUAGE_METAVAR, default="en", show_default=True, envvar="NOTE_LANG",
-              help="of the page; also NOTE_LANG")
+@click.option("--language", metavar=LANGUAGE_METAVAR, default=None, envvar="NOTE_LANG",
+              help="of the page (default: that of the note that is there, else en); also NOTE_LANG")
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="write the page here instead of note/")
-def calculator(session: Session, language: str, out: Path | None) -> Output:
+def calculator(session: Session, language: str | None, out: Path | None) -> Output:
     """Write note/calculator.html from tariffs.csv: the price command as one page, without network."""
+    from runner.flows.standing import language_of
     from runner.note.calculator import write_calculator  # the note's room is not needed for the other commands
 
     campaign = Campaign(session.root)
-    written = write_calculator(campaign, language, out)
+    written = write_calculator(campaign, language_of(campaign, language), out)
     path = str(written) if out is not None else campaign.relative(written)
     return Output([f"calculator: {path}"], {"path": path})

@@ -21,7 +21,7 @@ def freeze(session: Session) -> Output:
     Writes protocol/protocol.lock.json with fingerprints and a random nonce, and signs it. Nothing
     changed: the lock stays as it is. After the first attempt only variants may be added.
     """
-    from runner.evidence.signing import signing_key
+    from runner.flows.standing import lock_signer
     from runner.judge.minimum import frozen_baselines, warnings_of
     from runner.protocol.freeze import make_freeze
 
@@ -51,7 +51,7 @@ def freeze(session: Session) -> Output:
     warnings = (*frozen.warnings, *warnings_of(baselines))
     lines += [f"  baseline: {check.reason}" for item in baselines for check in item.checks]
     lines += [f"  warning: {warning}" for warning in warnings]
-    lines.append(f"  signed: {campaign.lock_signature} ({signing_key(campaign).label})")
+    lines.append(f"  signed: {campaign.lock_signature} ({lock_signer(campaign)})")
     if frozen.outcome != "unchanged":
         lines += _SHOWS
     data = {

@@ -12,16 +12,18 @@ from runner.flows.collector import collector_paused
 
 LANGUAGE_METAVAR = "[en|de|tr|fr|...]"
 """The catalogues that come with it; any other in `templates/locale/` is as good, and only reading them tells."""
+LANGUAGE_HELP = "Language of the note (default: that of the note that is there, else en)."
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 @runner_command("report", short_help="Write and sign the decision note.")
-@click.option("--language", metavar=LANGUAGE_METAVAR, default="en", show_default=True, help="Language of the note.")
-def report(session: Session, language: str) -> Output:
+@click.option("--language", metavar=LANGUAGE_METAVAR, default=None, help=LANGUAGE_HELP)
+def report(session: Session, language: str | None) -> Output:
     """Decide, write the note as HTML and PDF, and sign it with every file of its evidence.
 
     The key: SIGNING_KEY (an SSH key), and PDF_SIGNING_P12 with PDF_SIGNING_PASSPHRASE_FILE for the PDF;
-    without them local test keys in protocol/keys/, which show consistency only.
+    without them local test keys in protocol/keys/, which show consistency only. A note that a key of
+    yours signed is not replaced by one that a local test key signs.
     """
     with collector_paused():
         from runner.flows.report import make_report
@@ -32,6 +34,8 @@ def report(session: Session, language: str) -> Output:
         f"note {made.note_id}: {choice}",
         *(f"  {reason}" for reason in made.decision.reasons),
         *(f"  {session.root / name}" for name in made.files),
+        f"language: {made.language}"
+        + (", as the note that was there (make report NOTE_LANG=... for another)" if made.kept else ""),
         f"signed with: {made.signer.label}",
         *(f"warning: {warning}" for warning in made.warnings),
         "next: make verify, or with other tools: sha256sum -c note/SHA256SUMS",
@@ -40,6 +44,7 @@ def report(session: Session, language: str) -> Output:
         "note_id": made.note_id,
         "chosen": made.decision.chosen,
         "files": list(made.files),
+        "language": made.language,
         "key": made.signer.label,
         "local_test_key": made.signer.local_test,
         "warnings": list(made.warnings),

@@ -6,7 +6,6 @@ with nothing changed it only checks. Nothing is printed here; `say` gets one lin
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -14,6 +13,7 @@ from runner.decide.model import Balance, Decision
 from runner.evidence.campaign import Campaign
 from runner.flows.collector import collector_paused
 from runner.flows.report import make_report
+from runner.flows.standing import standing_language
 from runner.flows.verification import Verification
 from runner.flows.verify import verify
 from runner.judge.campaign import judge_campaign
@@ -24,7 +24,6 @@ from runner.measure.run import Outcome, Progress, Request, measure
 from runner.protocol.freeze import make_freeze
 
 Say = Callable[[str], None]
-NOTE_FILES = ("decision-note.pdf", "decision-note.html", "decision-note.qmd")
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ class Chain:
     answer: Answer | None
 
 
-def make_note(campaign: Campaign, request: Request, language: str, progress: Progress, say: Say) -> Chain:
+def make_note(campaign: Campaign, request: Request, language: str | None, progress: Progress, say: Say) -> Chain:
     """From protocol and corpus to a verified note; raises `RunnerError` where a stage refuses."""
     _freeze(campaign, say)
     measured = measure(campaign, request, progress)
@@ -76,24 +75,19 @@ def _freeze(campaign: Campaign, say: Say) -> None:
 
 
 @collector_paused()
-def _report(campaign: Campaign, language: str, say: Say) -> Verification:
-    """Write and sign the note, unless the one that is there still follows from its evidence."""
-    if _language(campaign) == language:
+def _report(campaign: Campaign, language: str | None, say: Say) -> Verification:
+    """Write and sign the note, unless the one that is there still follows from its evidence.
+
+    Without a language any note that fits stays, and a new one is in the language of the one before.
+    """
+    standing = standing_language(campaign)
+    if standing is not None and language in (None, standing):
         found = verify(campaign.root)
         if found.accepted:
-            say("report: the note that is there still fits its evidence")
+            say(f"report: the note that is there ({standing}) still fits its evidence")
             return found
     made = make_report(campaign, language)
     for warning in made.warnings:
         say(f"warning: {warning}")
     say(f"report: {made.note_id}, signed with {made.signer.label}")
     return verify(campaign.root)
-
-
-def _language(campaign: Campaign) -> str | None:
-    """Language of the note that is there, if all its files are."""
-    if not all((campaign.note / name).is_file() for name in NOTE_FILES):
-        return None
-    text = (campaign.note / "decision-note.qmd").read_text(encoding="utf-8", errors="replace")
-    found = re.search(r'^lang: *"?([a-z]{2})"? *$', text, re.MULTILINE)
-    return None if found is None else found.group(1)

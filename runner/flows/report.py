@@ -20,6 +20,7 @@ from runner.evidence.checks import SIGNED_LIST, SIGNED_LIST_SIGNATURE, SIGNER_NA
 from runner.evidence.files import write_atomic
 from runner.evidence.signing import Purpose, sign, signing_key
 from runner.flows.staging import StagedCampaign, staged_note
+from runner.flows.standing import key_warnings, language_of, refuse_weaker_key, standing_language
 from runner.note.build import build_note, templates_of
 from runner.note.calculator import write_calculator
 from runner.protocol.freeze import load_lock
@@ -32,20 +33,31 @@ _REPORT_FILES = ("decision-note.", Path(SIGNED_LIST).name)
 
 @dataclass(frozen=True)
 class Report:
-    """What a report made. `files`: paths relative to the campaign folder."""
+    """What a report made. `files`: paths relative to the campaign folder. `kept`: the language is that of the last."""
 
     note_id: str
     signer: Signer
     decision: Decision
     files: tuple[str, ...]
     warnings: tuple[str, ...]
+    language: str
+    kept: bool
 
 
-def make_report(campaign: Campaign, language: str = "en", environ: Mapping[str, str] = os.environ) -> Report:
-    """Decide, render, sign. Refuses (exit 2) without having touched the note that was there."""
+def make_report(
+    campaign: Campaign, language: str | None = None, environ: Mapping[str, str] = os.environ
+) -> Report:
+    """Decide, render, sign. Refuses (exit 2) without having touched the note that was there.
+
+    Without a language the one of the note that is there is kept. A note signed with a key of the user's own
+    is not replaced by one that a local test key signs.
+    """
     load_lock(campaign)  # refused before a test key is made
     key = signing_key(campaign, environ)
     certificate = pdf_key(campaign, environ)
+    refuse_weaker_key(campaign, local_test=key.local_test, pdf_local_test=certificate.local_test)
+    kept = language is None and standing_language(campaign) is not None
+    language = language_of(campaign, language)
     signer = Signer(
         made_by=THIS_CODE,
         key_kind=key.kind,
@@ -71,7 +83,9 @@ def make_report(campaign: Campaign, language: str = "en", environ: Mapping[str, 
         write_atomic(staged.note / Path(SIGNED_LIST).name, data)
         write_atomic(staged.note / Path(SIGNED_LIST_SIGNATURE).name, sign(data, key, Purpose.NOTE))
     names = (made.html.name, made.pdf.name, made.qmd.name, "decision.json", "balance.csv", Path(SIGNED_LIST).name)
-    return Report(identity, signer, decision, tuple(f"note/{name}" for name in names), tuple(made.warnings))
+    files = tuple(f"note/{name}" for name in names)
+    warnings = (*made.warnings, *key_warnings(campaign, signer))
+    return Report(identity, signer, decision, files, warnings, language, kept)
 
 
 def _carry_over(campaign: Campaign, staged: StagedCampaign) -> None:

@@ -31,6 +31,7 @@ from runner.protocol.lockfile import (
     name,
     read_lock,
     revision,
+    sign_again,
     write_lock,
 )
 from runner.protocol.procedure import procedure_changes
@@ -161,6 +162,7 @@ def _keep(
     added = tuple(variant.id for variant in wanted if variant.id not in {old.id for old in lock.variants})
     _move_references(campaign, lock, staging)
     if wanted == lock.variants and campaign.lock_signature.is_file():
+        sign_again(campaign)
         return Frozen(lock, "unchanged", (), (), collected.warnings)
     outcome: Outcome = "unchanged" if wanted == lock.variants else "variants changed"
     lock = lock.model_copy(update={"variants": wanted})

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
 from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
 from runner.evidence.files import write_atomic
-from runner.evidence.signing import Purpose, check_signature, sign, signing_key
+from runner.evidence.signing import KEY_VARIABLE, Purpose, check_signature, sign, signing_key
+from runner.evidence.sshsig import parse_signature
 from runner.protocol.schema import Lock
 
 
@@ -49,6 +51,16 @@ def write_lock(campaign: Campaign, lock: Lock) -> None:
     campaign.lock_signature.unlink(missing_ok=True)
     write_atomic(campaign.lock, data)
     write_atomic(campaign.lock_signature, signature)
+
+
+def sign_again(campaign: Campaign) -> None:
+    """Sign an unchanged lock with the key of the user's own, where another one (a local test key) did."""
+    if not os.environ.get(KEY_VARIABLE):
+        return
+    key = signing_key(campaign)
+    found = parse_signature(campaign.lock_signature.read_bytes())
+    if found.fingerprint != key.fingerprint:
+        write_atomic(campaign.lock_signature, sign(campaign.lock.read_bytes(), key, Purpose.LOCK))
 
 
 def locks_dir(campaign: Campaign) -> Path:

@@ -169,7 +169,9 @@ def test_note_is_built_again_only_when_something_changed(front_door: Path, name:
     assert not built()
     assert built("NOTE_LANG=de"), "another language is another note"
     assert arguments(front_door) == ["--campaign", name, "report", "--language", "de"]
-    assert built(), "and back"
+    assert not built(), "without a language the note that is there stays, whatever its language"
+    assert built("NOTE_LANG=en"), "and back"
+    assert built("SIGNING_KEY=/my/key"), "another key signs"
     places = ("verdicts/", "verdicts/one.json", "records/attempts/a.json", "tariffs.csv", "protocol/plan.toml")
     for place in places if name == "my campaign" else places[:1]:
         change(place)

@@ -1,0 +1,90 @@
+"""A signed note is kept: its language and its key, unless another is asked for (M44, DESIGN 8)."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from runner.cli.main import run
+from runner.errors import InputRefused
+from runner.evidence.campaign import Campaign
+from runner.evidence.checks import read_signer
+from runner.flows.note import _report
+from runner.flows.report import make_report
+from runner.flows.standing import lock_fingerprint, lock_signer, standing_language
+
+
+def ssh_key(path: Path) -> Path:
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(path)], check=True, timeout=30)
+    return path
+
+
+@pytest.fixture(scope="module")
+def german(measured: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A campaign with a German note signed by a key of one's own, and that key."""
+    folder = tmp_path_factory.mktemp("german")
+    root, key = folder / "campaign", ssh_key(folder / "key")
+    shutil.copytree(measured, root)
+    make_report(Campaign(root), "de", {"SIGNING_KEY": str(key)})
+    return root, key
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("language", [None, "de"])
+def test_the_chain_called_again_only_checks(
+    german: tuple[Path, Path], language: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """M44: `make note` after `SIGNING_KEY=... make report NOTE_LANG=de` leaves every byte of the note."""
+    monkeypatch.delenv("SIGNING_KEY", raising=False)
+    campaign, said = Campaign(german[0]), list[str]()
+    before = content(campaign.note)
+    assert _report(campaign, language, said.append).accepted
+    assert content(campaign.note) == before
+    assert said == ["report: the note that is there (de) still fits its evidence"]
+
+
+@pytest.mark.parametrize("language", [None, "en"])
+def test_a_test_key_never_replaces_a_note_of_ones_own(
+    german: tuple[Path, Path], language: str | None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """M44: refused with exit 2, the note as it was; the message names the key and the way on."""
+    monkeypatch.delenv("SIGNING_KEY", raising=False)
+    campaign = Campaign(german[0])
+    before, signer = content(campaign.note), read_signer(campaign)
+    arguments = [] if language is None else ["--language", language]
+    assert run(["--campaign", str(campaign.root), "report", *arguments]) == 2
+    assert content(campaign.note) == before
+    error = capsys.readouterr().err
+    assert signer is not None and signer.fingerprint in error and "SIGNING_KEY=" in error
+    with pytest.raises(InputRefused, match="a local test key would sign"):
+        _report(campaign, "en", lambda _: None)
+
+
+def test_a_report_without_a_language_keeps_the_one_that_is_there(
+    german: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And says so; a freeze with the same key signs the lock, whose bytes stay, with it too."""
+    root = tmp_path / "campaign"
+    shutil.copytree(german[0], root)
+    campaign = Campaign(root)
+    lock = campaign.lock.read_bytes()
+    assert lock_signer(campaign).startswith("local test key")
+    monkeypatch.setenv("SIGNING_KEY", str(german[1]))
+    assert run(["--campaign", str(root), "report"]) == 0
+    said = capsys.readouterr().out
+    assert standing_language(campaign) == "de"
+    assert "language: de, as the note that was there" in said
+    assert "warning: the lock is signed with another key" in said
+    assert "warning: the PDF is signed with a local test key: PDF_SIGNING_P12" in said
+    signer = read_signer(campaign)
+    assert signer is not None and not signer.local_test
+    assert run(["--campaign", str(root), "freeze"]) == 0
+    assert campaign.lock.read_bytes() == lock
+    assert lock_fingerprint(campaign) == signer.fingerprint
+    assert f"({signer.fingerprint})" in capsys.readouterr().out
