@@ -14,6 +14,7 @@ from runner.errors import InputRefused, show_value
 from runner.evidence.campaign import Campaign
 from runner.evidence.checks import note_id
 from runner.flows.source import open_campaign
+from runner.protocol.modelfiles import frozen_model
 from runner.protocol.read import read_plan, read_protocol
 from runner.protocol.schema import Lock
 from runner.protocol.toml import read_toml
@@ -72,7 +73,7 @@ def _copy(old: Campaign, new: Campaign, lock: Lock, *, keep_model: bool) -> tupl
                 missing.append(f"{file.path} (the texts, sha256 {file.sha256})")
         if keep_model and old.baseline_dir.is_dir():
             shutil.copytree(old.baseline_dir, new.baseline_dir, dirs_exist_ok=True)
-    source = PurePosixPath(lock.protocol.model.source)
+    source = PurePosixPath(frozen_model(old, lock).source)
     if keep_model and not source.is_absolute() and ".." not in source.parts and lock.judgement.model_revision is None:
         folder = old.protocol_dir / source
         if folder.is_dir():

@@ -17,7 +17,7 @@ from runner.evidence.signing import Purpose, sign, signing_key
 from runner.flows import integrity
 from runner.flows.verification import Step
 from runner.pricing.rental import Expected, RentalMatch, match_rental, read_rental
-from runner.protocol.modelfiles import model_changes
+from runner.protocol.modelfiles import frozen_model, model_changes
 from runner.protocol.read import read_plan
 from runner.protocol.schema import Lock
 from runner.seal.bag import LEFT_OUT, RENTAL, build_bag
@@ -155,7 +155,7 @@ def _refuse_other_model(campaign: Campaign, lock: Lock) -> None:
     if details:
         raise NotAccepted(
             "the model in the campaign folder is not the frozen one, so it is not archived",
-            file=campaign.protocol_dir / lock.protocol.model.source,
+            file=campaign.protocol_dir / frozen_model(campaign, lock).source,
             details=details,
             next_step="put the frozen files back, or move the folder away (the archive then says that it has no model)",
         )

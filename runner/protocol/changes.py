@@ -29,18 +29,25 @@ def judgement_changes(old: Judgement, new: Judgement) -> tuple[Change, ...]:
     """Every differing field. Entries with an id or a path are compared by it, not by their position.
 
     A corpus with the same records is the same, whatever its line ends (NO-09); what only follows
-    from other fields is left out.
+    from other fields is left out. So is where a local model lies: its files are compared one by one.
     """
     before, after = old.as_json(), new.as_json()
     records = {corpus.id: corpus.records_sha256 for corpus in old.corpora}
     same = {corpus.id for corpus in new.corpora if records.get(corpus.id) == corpus.records_sha256}
     for content in (before, after):
         del content["protocol_sha256"]
+        if old.model_revision is None and new.model_revision is None:
+            content["protocol"] = without_place(content["protocol"])
         for corpus in content["corpora"]:
             del corpus["reference"]
             if corpus["id"] in same:
                 del corpus["final"]
     return tuple(_differences("", before, after))
+
+
+def without_place(protocol: dict[str, Any]) -> dict[str, Any]:
+    """A frozen protocol without the folder of its local model: another machine may keep it elsewhere (MO-19)."""
+    return {**protocol, "model": {key: value for key, value in protocol["model"].items() if key != "source"}}
 
 
 def content_changes(old: Any, new: Any) -> tuple[Change, ...]:

@@ -22,7 +22,7 @@ from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
 from runner.evidence.canonical import sha256_file
 from runner.evidence.machine import machine_id
-from runner.protocol.changes import Change, content_changes, judgement_changes
+from runner.protocol.changes import Change, content_changes, judgement_changes, without_place
 from runner.protocol.judgement import Collected, collect, frozen_deadline, protocol_content, read_final
 from runner.protocol.lockfile import (
     earlier_locks,
@@ -112,7 +112,10 @@ def current_changes(campaign: Campaign, lock: Lock) -> tuple[Change, ...]:
     """What in protocol, plan, corpora and baseline differs from the lock; no model is looked at."""
     protocol, plan = read_protocol(campaign.protocol), read_plan(campaign.plan)
     judgement = lock.judgement
-    changes = [*content_changes(judgement.protocol, protocol_content(protocol))]
+    frozen, now = judgement.protocol, protocol_content(protocol)
+    if judgement.model_revision is None:
+        frozen, now = without_place(frozen), without_place(now)
+    changes = [*content_changes(frozen, now)]
     changes += content_changes(
         {"deliverables": list(judgement.deliverables), "deadline": judgement.deadline},
         {"deliverables": list(plan.deliverables), "deadline": frozen_deadline(plan)},

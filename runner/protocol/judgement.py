@@ -99,6 +99,13 @@ def collect(campaign: Campaign, protocol: Protocol, plan: Plan, references: Path
         warnings += [f"corpus {files.id}: {text}" for text in corpus.warnings]
         if files.seen_before:
             warnings.append(f"corpus {files.id} was seen before: the note will say so")
+    outside = not folder.path.resolve().is_relative_to(campaign.root.resolve())
+    if folder.revision is None and outside:
+        warnings.append(
+            f"the model lies outside of this folder ({folder.path}): copying the folder, or an archive of it, does not "
+            "take it along; copy it below protocol/, or to the other machine and set source under [model] there "
+            "(its files are frozen, its place is not)"
+        )
     content = protocol_content(protocol)
     judgement = Judgement(
         protocol=content,

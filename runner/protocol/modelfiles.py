@@ -14,6 +14,7 @@ from runner.evidence.campaign import Campaign
 from runner.evidence.canonical import load_json_file, sha256_file
 from runner.protocol.changes import Change
 from runner.protocol.inputs import FileIdentity
+from runner.protocol.read import read_protocol
 from runner.protocol.schema import Lock, LockedFile, Model
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -85,8 +86,22 @@ def model_changes(campaign: Campaign, lock: Lock) -> tuple[Change, ...]:
     return _file_changes(lock, _found(campaign, lock))
 
 
+def frozen_model(campaign: Campaign, lock: Lock) -> Model:
+    """The frozen model, for a local one at the place that the protocol file names now: its files count, not its place.
+
+    A protocol file that cannot be read is refused where it is needed; here the frozen place is taken.
+    """
+    model = lock.protocol.model
+    if lock.judgement.model_revision is not None:
+        return model
+    try:
+        return model.model_copy(update={"source": read_protocol(campaign.protocol).model.source})
+    except InputRefused:
+        return model
+
+
 def _found(campaign: Campaign, lock: Lock) -> ModelFolder:
-    return resolve_model(lock.protocol.model, campaign.protocol_dir, revision=lock.judgement.model_revision)
+    return resolve_model(frozen_model(campaign, lock), campaign.protocol_dir, revision=lock.judgement.model_revision)
 
 
 def _file_changes(lock: Lock, found: ModelFolder) -> tuple[Change, ...]:
@@ -105,7 +120,11 @@ def _locate(model: Model, protocol_dir: Path, revision: str | None) -> tuple[Pat
     if local.is_dir():
         return local, None, None
     if source.is_absolute() or model.source.startswith((".", "~")) or not _HUB_ID.fullmatch(model.source):
-        raise InputRefused("the model folder does not exist", file=local, next_step="set source under [model]")
+        raise InputRefused(
+            "the model folder does not exist", file=local,
+            next_step="set source under [model] to where it lies here (its place may change after the freeze, its "
+            "files may not)",
+        )
     wanted = revision or model.revision
     if wanted is None:
         raise InputRefused(

@@ -16,6 +16,7 @@ from runner.errors import InputRefused, show_value
 from runner.evidence.campaign import Campaign
 from runner.evidence.canonical import sha256_file
 from runner.evidence.checks import SIGNED_LIST, SIGNED_LIST_SIGNATURE
+from runner.protocol.modelfiles import frozen_model
 from runner.protocol.schema import Lock
 from runner.seal.names import name_findings
 
@@ -112,7 +113,7 @@ def model_folder(campaign: Campaign) -> str | None:
     """The model's folder inside the campaign, such as `protocol/model`; None if it lies elsewhere."""
     if not campaign.lock.is_file():
         return None
-    source = PurePosixPath(Lock.load(campaign.lock).protocol.model.source)
+    source = PurePosixPath(frozen_model(campaign, Lock.load(campaign.lock)).source)
     folder = campaign.protocol_dir / source
     if source.is_absolute() or ".." in source.parts or not folder.is_dir():
         return None

@@ -11,6 +11,7 @@ import pytest
 from runner.cli.main import run
 from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
+from runner.protocol.changes import judgement_changes
 from runner.protocol.freeze import append_variants, earlier_locks, freeze, load_lock, make_freeze, read_lock
 from runner.protocol.modelfiles import check_model
 from runner.protocol.schema import Lock
@@ -331,3 +332,50 @@ def test_mo_19_a_hub_model_is_pinned_to_its_commit(
     lock = freeze(campaign)
     assert lock.judgement.model_revision == commit
     assert check_model(campaign, lock) == snapshot
+
+
+def test_mo_19_a_local_model_may_lie_elsewhere_its_files_are_frozen(campaign: Campaign, tmp_path: Path) -> None:
+    """MO-19, M4: on the rental the folder has another place; that is no change, another byte in it is one."""
+    outside = tmp_path / "elsewhere" / "model"
+    shutil.copytree(campaign.protocol_dir / "model", outside)
+    lock = started(campaign)
+    edit(campaign, 'source = "model"', f'source = "{outside}"')
+    shutil.rmtree(campaign.protocol_dir / "model")
+    assert load_lock(campaign) == lock
+    again = make_freeze(campaign)
+    assert (again.outcome, again.lock, again.changes) == ("unchanged", lock, ()), "neither a new lock nor a new nonce"
+    assert check_model(campaign, lock) == outside
+    (outside / "config.json").write_text('{"id2label": {"0": "neg", "1": "pos"}, "x": 1}', encoding="utf-8")
+    with pytest.raises(InputRefused, match="the model is not the frozen one"):
+        check_model(campaign, lock)
+    with pytest.raises(InputRefused, match="changed although attempts exist"):
+        make_freeze(campaign)
+
+
+def test_mo_19_a_moved_model_that_is_missing_is_refused_with_the_step(campaign: Campaign) -> None:
+    lock = freeze(campaign)
+    shutil.rmtree(campaign.protocol_dir / "model")
+    edit(campaign, 'source = "model"', 'source = "/nowhere/model"')
+    with pytest.raises(InputRefused, match="the model folder does not exist") as caught:
+        check_model(campaign, lock)
+    assert "set source under [model] to where it lies here" in (caught.value.next_step or "")
+
+
+def test_mo_19_freeze_warns_of_a_model_that_a_copy_of_the_folder_does_not_hold(tmp_path: Path) -> None:
+    campaign = make_campaign(tmp_path / "campaign")
+    assert make_freeze(campaign).warnings == ()
+    shutil.move(campaign.protocol_dir / "model", tmp_path / "model")
+    edit(campaign, 'source = "model"', f'source = "{tmp_path / "model"}"')
+    (warning,) = make_freeze(campaign).warnings
+    assert str(tmp_path / "model") in warning and "set source under [model]" in warning
+
+
+def test_a_hub_model_is_another_one_under_another_name(campaign: Campaign) -> None:
+    """M4: only where the lock holds no commit is the source a mere place."""
+    lock = freeze(campaign)
+    assert lock.judgement.model_revision is None
+    content = {**lock.judgement.protocol, "model": {**lock.judgement.protocol["model"], "source": "org/model"}}
+    update = {"model_revision": "a" * 40}
+    old = lock.judgement.model_copy(update=update)
+    new = lock.judgement.model_copy(update={**update, "protocol": content})
+    assert [change.field for change in judgement_changes(old, new)] == ["model.source"]
