@@ -212,5 +212,9 @@ def _row(gpu: Gpu, offer: Offer | None, words: Catalogue, fmt: Formatter) -> str
         ("short", escape(billing)), ("number", escape(price)), ("number", str(gpu.cards_per_lot)),
         ("number", fmt.plain(gpu.memory_gib_per_card)), ("short", escape(day)), ("long", escape(source)),
     )
-    fields = "".join(f'<td class="{kind}">{text}</td>' for kind, text in cells)
+    heads = ("headBilling", "headPrice", "headCards", "headMemory", "headDate", "headSource")
+    fields = "".join(
+        f'<td class="{kind}" data-label="{escape(words.template(STATIC[head]))}">{text}</td>'
+        for head, (kind, text) in zip(heads, cells, strict=True)
+    )
     return f'<tr><th scope="row">{escape(gpu.name)}</th>{fields}</tr>'

@@ -20,6 +20,7 @@ from runner.note.i18n import Catalogue
 from runner.note.i18n import load_catalogue as load_words
 from runner.pricing import core
 from runner.pricing.tariffs import load_catalogue
+from tests.note.phone import OFF_SCREEN, UNNAMED
 from tests.pricing import golden
 
 if TYPE_CHECKING:
@@ -319,6 +320,17 @@ def test_every_control_has_a_name_and_the_answer_is_announced(page: Page, langua
     assert page.locator("[aria-live=polite] #headline").count() == 1
     assert page.locator("table caption").count() == page.locator("table").count() == 2
     assert page.locator("th:not([scope])").count() == 0
+
+
+@browser_test
+def test_on_a_phone_no_caption_or_column_is_cut(page: Page) -> None:
+    """M41: "does not prove finishing in time" is read as a whole at 390 px; values stand beside their heads."""
+    page.reload()
+    page.set_viewport_size({"width": 390, "height": 900})
+    page.locator("#hours").fill("96")
+    assert page.evaluate(OFF_SCREEN) == []
+    assert page.evaluate(UNNAMED) == []
+    page.set_viewport_size({"width": 1200, "height": 900})
 
 
 @browser_test

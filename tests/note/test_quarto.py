@@ -36,7 +36,9 @@ def test_sections_figures_and_tables_are_numbered_and_referenced() -> None:
     assert '<span class="section-number">2.1</span> Sub' in html
     assert '[f.svg|alt "q"]' in html and "cap <em>x</em>" in html
     assert (
-        '<col style="width:30%">' in html and '<th scope="row">1</th>' in html and '<td class="number">2</td>' in html
+        '<col style="width:30%">' in html
+        and '<th scope="row">1</th>' in html
+        and '<td class="number" data-label="b">2</td>' in html
     )
     assert '<span class="label">Table 1</span> caption' in html
 

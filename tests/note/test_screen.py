@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from runner.note.build import NoteFiles
+from tests.note.phone import OFF_SCREEN, UNNAMED
 
 AXE = Path(__file__).parent / "data" / "axe-core" / "axe.min.js"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -52,11 +53,26 @@ def test_axe_finds_no_barrier_and_nothing_runs_out_of_the_page(
     page.on("request", lambda request: asked.append(request.url))
     page.goto(note.html.as_uri())
     page.add_script_tag(path=str(AXE))
-    found = page.evaluate(
-        "axe.run({runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice']})"
-    )
+    found = page.evaluate("axe.run({runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice']})")
     assert [(item["id"], item["nodes"][0]["html"][:160]) for item in found["violations"]] == []
     assert page.evaluate("document.scrollingElement.scrollWidth <= window.innerWidth")
     assert page.evaluate("document.fonts.check('16px \"Note Sans\"')")
     assert all(url.startswith(("file:", "data:")) for url in asked)
+    page.close()
+
+
+@pytest.mark.browser
+def test_on_a_phone_every_value_stands_on_the_screen_beside_the_head_of_its_column(
+    browser: Any, note: NoteFiles
+) -> None:
+    """M44: no column is off the screen of 390 px, no caption is cut, and each value says what it is."""
+    page = browser.new_page(viewport={"width": 390, "height": 900})
+    page.goto(note.html.as_uri())
+    assert page.locator("td").count() > 50
+    assert page.evaluate(OFF_SCREEN) == []
+    assert page.evaluate(UNNAMED) == []
+    wide = "document.querySelectorAll('.picture')"
+    assert page.evaluate(f"[...{wide}].every(one => getComputedStyle(one).overflowX === 'scroll')"), "its bar is seen"
+    page.set_viewport_size({"width": 1280, "height": 900})
+    assert page.evaluate("getComputedStyle(document.querySelector('td')).display") == "table-cell"
     page.close()

@@ -189,6 +189,7 @@ class _Renderer:
     ) -> None:
         self.words, self.labels, self.headings, self.draw = words, labels, headings, draw
         self.row_heads, self.column, self.heading = False, 0, ""
+        self.heads: list[str] = []
 
     def render(self, tokens: list[Token]) -> str:
         out: list[str] = []
@@ -236,7 +237,7 @@ class _Renderer:
                 self.column = 0
                 return "<tr>"
             case "th_open" | "td_open":
-                return self._open_cell(token)
+                return self._open_cell(token, tokens[index + 1])
             case "td_close":
                 return "</th>" if self.row_heads and self.column == 1 else "</td>"
             case "fence":
@@ -292,7 +293,7 @@ class _Renderer:
     def _open_table(self, token: Token) -> str:
         attributes: Attributes = token.meta.get("attributes", Attributes())
         caption: Token | None = token.meta.get("caption")
-        self.row_heads = "row-heads" in attributes.classes
+        self.row_heads, self.heads = "row-heads" in attributes.classes, []
         widths = _widths(attributes, _line(token))
         classes = f' class="{" ".join(attributes.classes)}"' if attributes.classes else ""
         label = f' id="{attributes.id}"' if attributes.id else ""
@@ -306,13 +307,16 @@ class _Renderer:
         group = f"<colgroup>{columns}</colgroup>" if columns else ""
         return f'<div class="scroll"{region}><table{label}{classes}>{shown}{group}'
 
-    def _open_cell(self, token: Token) -> str:
+    def _open_cell(self, token: Token, content: Token) -> str:
         self.column += 1
         style = str(token.attrs.get("style", ""))
         align = ' class="number"' if style.endswith("right") else ' class="middle"' if style.endswith("center") else ""
         if token.type == "th_open":
+            self.heads.append(plain_text(content))
             return f'<th scope="col"{align}>'
-        return f'<th scope="row"{align}>' if self.row_heads and self.column == 1 else f"<td{align}>"
+        # On phones a row is a card: every value stands beside the head of its column.
+        label = f' data-label="{html_escape(self.heads[self.column - 1])}"'
+        return f'<th scope="row"{align}>' if self.row_heads and self.column == 1 else f"<td{align}{label}>"
 
     def _figure(self, image: Token, inline: Token) -> str:
         label = str(image.attrs["id"])
