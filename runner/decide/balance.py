@@ -9,7 +9,14 @@ from fractions import Fraction
 
 from runner.decide.calendar import clock_warnings, phases_of, what_happened
 from runner.decide.constraints import ORDER, evidence_constraints
-from runner.decide.fairness import expense_warnings, expenses_of, passes_warnings, rotation_warnings, search_costs
+from runner.decide.fairness import (
+    expense_warnings,
+    expenses_of,
+    hold_back_surplus,
+    passes_warnings,
+    rotation_warnings,
+    search_costs,
+)
 from runner.decide.fates import Fate, Judged, judge_fates
 from runner.decide.margins import quality_margins
 from runner.decide.model import Balance, BalanceRow, Constraint, ConstraintName, LeftOut, Outlook, Reason, Summary
@@ -69,6 +76,7 @@ def build_balance(
     excluded = dict(exclusions or {})
     _check_attempts(lock, attempts)
     judged = judge_fates(attempts, {verdict.attempt_id: verdict for verdict in verdicts}, excluded.keys())
+    judged, surplus = hold_back_surplus(judged, protocol.measurement.passes_planned)
     documents = {corpus.id: corpus.documents for corpus in lock.judgement.corpora}
     configurations = _configurations(lock, catalogue, judged, manifests)
     moved = tuple(attempt for attempt in attempts if attempt.wall_clock_moved)
@@ -77,6 +85,9 @@ def build_balance(
         LeftOut(attempt_id=attempt.attempt_id, reason=say("left-out.excluded", why=excluded[attempt.attempt_id]))
         for attempt in attempts
         if attempt.attempt_id in excluded
+    ]
+    excluded_here += [
+        LeftOut(attempt_id=name, reason=say("left-out.surplus")) for name in surplus if name not in excluded
     ]
     unfinished = [
         say("attempt.unfinished", attempt=i.attempt.attempt_id) for i in judged if i.attempt.status is Status.STARTED

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 
 from runner.decide.fates import Fate, Judged
 from runner.decide.model import BalanceRow, Expense, Reason
 from runner.decide.sentences import say
+from runner.evidence.attempt import Status
 from runner.protocol.schema import LockedVariant, Plan
 
 
@@ -101,6 +103,30 @@ def passes_warnings(judged: Sequence[Judged]) -> tuple[Reason, ...]:
             found = ", ".join(f"{name}: {count}" for name, count in sorted(tried.items()))
             warnings.append(say("passes.uneven", gpu=gpu, corpus=corpus, found=found))
     return tuple(warnings)
+
+
+def hold_back_surplus(judged: Sequence[Judged], planned: int) -> tuple[tuple[Judged, ...], tuple[str, ...]]:
+    """More passes only for all variants alike (M3): a pass beyond the plan waits until every tried variant has it.
+
+    Those that wait count neither as accepted nor as failures; their ids come second, in the order of the schedule.
+    """
+    waiting: set[str] = set()
+    for items in _groups(judged).values():
+        done: dict[str, set[int]] = {}
+        for item in items:
+            if item.attempt.status not in (Status.UNAVAILABLE, Status.UNSUPPORTED, Status.INTERRUPTED):
+                done.setdefault(item.attempt.variant_id, set()).add(item.attempt.slot.pass_index)
+        allowed = max(planned, min((len(slots) for slots in done.values()), default=0))
+        late = {variant: set(sorted(slots)[allowed:]) for variant, slots in done.items()}
+        waiting |= {
+            item.attempt.attempt_id
+            for item in items
+            if item.attempt.slot.pass_index in late.get(item.attempt.variant_id, ())
+        }
+    held = tuple(
+        replace(item, fate=Fate.NOT_COUNTED) if item.attempt.attempt_id in waiting else item for item in judged
+    )
+    return held, tuple(item.attempt.attempt_id for item in judged if item.attempt.attempt_id in waiting)
 
 
 def search_costs(rows: Sequence[BalanceRow]) -> tuple[Reason, ...]:

@@ -26,7 +26,7 @@ from runner.measure.installed import refuse_without_packages
 from runner.measure.job import Job
 from runner.measure.nodes import Conductor, Nodes, conducting
 from runner.measure.rows import WorkFiles, download_phase, final_row, lost_row
-from runner.measure.schedule import Planned, missing, schedule
+from runner.measure.schedule import Planned, missing, refuse_unequal, schedule
 from runner.measure.sources import corpus_files, corpus_source, frozen_protocol, model_source, read_ids
 from runner.measure.supervisor import WORKER, ChildEnd, StopRequest, run_worker
 from runner.measure.telemetry import HostSnapshot, host_conditions, with_cards, with_clock, with_efficiency
@@ -158,6 +158,11 @@ class Measurement:
         measured = [row for row in self._store.read_all() if row.lock_sha256 == lock_sha256]
         planned = list(schedule(self._variants, list(self._ids), self._protocol.measurement.seeds, self._passes()))
         left = missing(planned, measured, gpu)
+        rule, passes = self._protocol.measurement, self._passes()
+        if left and passes > rule.passes_planned:
+            asked = {variant.id for variant in self._variants}
+            others = [variant for variant in self._lock.variants if variant.id not in asked]
+            refuse_unequal(schedule(others, list(self._ids), rule.seeds, passes), measured, gpu, passes)
         nodes = 1 if self._request.nodes is None else self._request.nodes.nnodes
         here = Lookout(gpu, self._campaign.tariffs, nodes)
         earlier = [row for row in measured if row.gpu_declared == gpu and row.status is Status.COMPLETED]

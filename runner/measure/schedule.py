@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from runner.errors import InputRefused
 from runner.evidence.attempt import Attempt, Slot, Status
 from runner.protocol.schema import LockedVariant
 
@@ -57,3 +58,17 @@ def missing(planned: Iterable[Planned], attempts: Iterable[Attempt], gpu: str) -
         if key not in done:
             left.append(Planned(item.variant, item.corpus_id, item.seed, item.slot, interrupted.get(key)))
     return left
+
+
+def refuse_unequal(others: Iterable[Planned], attempts: Iterable[Attempt], gpu: str, passes: int) -> None:
+    """More passes than planned for some variants only are refused (M3); completing what the others have is not.
+
+    `others`: the slots, up to `passes`, of the lock's variants that were not asked for.
+    """
+    behind = sorted({item.variant.id for item in missing(others, attempts, gpu)})
+    if behind:
+        raise InputRefused(
+            f"more passes than planned for some variants only: {', '.join(behind)} would have fewer "
+            "(more passes count for all variants alike)",
+            column="PASSES", value=passes, next_step=f"runner measure --gpu {gpu} --passes {passes}",
+        )

@@ -224,10 +224,12 @@ def random_world(dice: random.Random, *, rich: bool = False) -> tuple[World, lis
             hours = [base + dice.randint(0, dice.choice([1, 4])) for _ in range(dice.choice([0, 2, 3, 3, 4, 4]))]
             failures = dice.choice([0, 0, 0, 1, 2])
             for value in hours:
-                world.add(gpu, variant, value * HOUR)
+                slot = world.add(gpu, variant, value * HOUR).slot
             for _ in range(failures):
                 status = dice.choice([Status.KILLED, Status.LOST, Status.TIMED_OUT, Status.FAILED])
                 world.add(gpu, variant, None, status=status, completed=1)
+                if hours:  # as on a second machine: no pass beyond the plan (those would wait, M3)
+                    world.attempts[-1] = world.attempts[-1].model_copy(update={"slot": slot})
             if dice.random() < 0.3:
                 world.add(gpu, variant, None, status=Status.INTERRUPTED)
             offer = hourly.get(gpu) if ranked else None

@@ -195,13 +195,13 @@ def test_m35_further_periods_only_where_the_plan_asks_for_them() -> None:
 
 
 def test_rule_5_equal_cost_fewer_failures_only_with_equal_numbers_of_attempts() -> None:
-    world = World(variants=("b1", "b4"), prices=tariffs("A 3 300.00"))
+    world = World(variants=("b1", "b4"), planned=5, prices=tariffs("A 3 300.00"))
     world.passes("A", "b1", 10, 11, 12)
     world.add("A", "b1", None, status=Status.FAILED)
     world.passes("A", "b4", 10, 11, 12, 12)
     decision = world.decision()
     assert (decision.chosen, decision.rule.code) == ("A.b4", "rule.failures")
-    world.passes("A", "b4", 12)
+    world.passes("A", "b1", 12)
     assert world.decision().outcome == "undecided"
 
 

@@ -58,10 +58,41 @@ def test_a_slot_that_was_run_again_does_not_disturb_the_order() -> None:
 
 
 def test_m3_unequal_numbers_of_passes_are_said() -> None:
-    world = _three()
+    world = World(variants=("b1", "b4", "b8"), planned=4, prices=tariffs("A 3 300.00"))
     _passes(world, ["148", "481", "814", "1"])
     assert _warnings(world) == ["passes.uneven"]
     assert world.balance().warnings[0].values["found"] == "b1: 4, b4: 3, b8: 3"
+
+
+def test_m3_passes_beyond_the_plan_wait_until_every_variant_has_them() -> None:
+    world = _three()
+    _passes(world, ["148", "481", "814", "148", "481"])  # as planned
+    for _ in range(2):
+        world.add("A", "b8", 1)
+        world.attempts[-1] = world.attempts[-1].model_copy(
+            update={"slot": Slot(pass_index=len(world.attempts) - 11, position=0)}
+        )
+    row = world.row("A.b8")
+    assert (row.accepted, row.not_counted, row.summaries[0].raw_seconds) == (5, 2, (10.0,) * 5)
+    listed = {item.attempt_id: item.reason.code for item in world.balance().left_out}
+    assert listed == dict.fromkeys([item.attempt_id for item in world.attempts[15:]], "left-out.surplus")
+    assert "passes.uneven" not in _warnings(world), "what waits is no unequal treatment"
+    # One more of the others each: the first of the two counts now, the second still waits.
+    for variant in ("b1", "b4"):
+        world.add("A", variant, 10)
+        world.attempts[-1] = world.attempts[-1].model_copy(update={"slot": Slot(pass_index=5, position=1)})
+    assert world.row("A.b8").summaries[0].raw_seconds == (10.0,) * 5 + (1.0,)
+    assert [item.attempt_id for item in world.balance().left_out] == [world.attempts[16].attempt_id]
+    assert world.row("A.b1").accepted == 6
+
+
+def test_m3_a_failure_beyond_the_plan_waits_like_an_accepted_pass() -> None:
+    world = _three()
+    _passes(world, ["148", "481", "814", "148", "481"])
+    world.add("A", "b8", None, status=Status.FAILED)
+    world.attempts[-1] = world.attempts[-1].model_copy(update={"slot": Slot(pass_index=5, position=0)})
+    assert world.row("A.b8").failures == 0
+    assert [item.reason.code for item in world.balance().left_out] == ["left-out.surplus"]
 
 
 def test_m27_every_frozen_seed_needs_its_passes() -> None:

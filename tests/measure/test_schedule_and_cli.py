@@ -12,12 +12,14 @@ import pytest
 from runner.cli.main import run as runner
 from runner.cli.measure import _lines
 from runner.cli.progress import Bar, Lines, describe
+from runner.errors import InputRefused
 from runner.evidence.attempt import Attempt, ErrorInfo, Phase, PhaseName, Settings, Slot, Status
 from runner.evidence.store import read_attempts
 from runner.measure.batches import plan_batches
 from runner.measure.environment import allowed_variables, worker_environment
 from runner.measure.plan_sheet import BLANK_COLUMNS
-from runner.measure.schedule import Planned, missing, schedule
+from runner.measure.schedule import Planned, missing, refuse_unequal, schedule
+from runner.protocol.freeze import load_lock
 from runner.protocol.schema import LockedVariant
 from tests.measure.light import light_campaign, run
 
@@ -214,3 +216,22 @@ def test_declared_threads_reach_every_library_and_workers_stay_offline() -> None
     assert environment["HF_HUB_OFFLINE"] == "1"
     assert environment["OMP_WAIT_POLICY"] == "active", "what the user set stays"
     assert "OMP_NUM_THREADS" not in worker_environment({}, None)
+
+
+def test_m3_more_passes_for_one_variant_only_are_refused_with_the_right_command(tmp_path: Path) -> None:
+    campaign = light_campaign(tmp_path, batches=(1, 8), passes=2)
+    assert run(campaign).complete
+    rows = sorted(path.name for path in campaign.attempts.iterdir())
+    with pytest.raises(InputRefused, match="b1 would have fewer") as refused:
+        run(campaign, series="b8", passes=3)
+    assert refused.value.next_step == "runner measure --gpu cpu --passes 3"
+    assert sorted(path.name for path in campaign.attempts.iterdir()) == rows
+    assert run(campaign, series="b8", passes=2).written == ()
+    # What only completes is allowed: the others have their third pass, an interrupted one of b8 is run again.
+    planned = list(schedule(load_lock(campaign).variants, ["small-final"], [0], 3))
+    measured = [attempt_for(item, Status.COMPLETED) for item in planned if item.variant.id == "b1"]
+    refuse_unequal([item for item in planned if item.variant.id == "b1"], measured, "cpu", 3)
+    with pytest.raises(InputRefused, match="b1 would have fewer"):
+        refuse_unequal([item for item in planned if item.variant.id == "b1"], measured, "b200", 3)
+    assert run(campaign, passes=3).complete
+    assert run(campaign, series="b8", passes=3).written == ()
