@@ -175,6 +175,24 @@ def test_co_15_special_tokens_change_lengths_and_fingerprint(shop: Shop) -> None
     assert (plain["tokenizer"]["count_special_tokens"], special["tokenizer"]["count_special_tokens"]) == (False, True)
 
 
+def test_co_15_another_tokenizer_is_another_build(shop: Shop, tmp_path: Path) -> None:
+    """CO-15, point 3: same lengths, same documents, yet the fingerprint names the tokenizer that counted."""
+    other = tmp_path / "other" / "tokenizer.json"
+    other.parent.mkdir()
+    content = json.loads((MODEL / "tokenizer.json").read_text(encoding="utf-8"))
+    content["model"]["max_input_chars_per_word"] = 101
+    other.write_text(json.dumps(content), encoding="utf-8")
+    wide = ("--band", "any:1+:6")
+    made = [
+        shop.build(CASES / "CO-15" / "corpus.csv", *wide, "--tokenizer", str(path), name=name)
+        for name, path in (("one", MODEL / "tokenizer.json"), ("again", MODEL / "tokenizer.json"), ("two", other))
+    ]
+    records = {facts["splits"]["final"]["records_sha256"] for facts in made}
+    assert len(records) == 1, "the documents are the same"
+    assert made[0]["build_sha256"] == made[1]["build_sha256"] != made[2]["build_sha256"]
+    assert made[0]["tokenizer"]["tokenizer_sha256"] != made[2]["tokenizer"]["tokenizer_sha256"]
+
+
 # ---- sampling ------------------------------------------------------------------------------------
 
 

@@ -8,6 +8,7 @@ import json
 import shutil
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,8 +20,9 @@ from runner.evidence.attempt import ErrorInfo, Status
 from runner.evidence.campaign import Campaign
 from runner.judge.campaign import judge_campaign
 from runner.protocol.freeze import freeze
+from runner.protocol.lockfile import keep_lock
 from runner.protocol.schema import Lock
-from tests.support.small_campaign import ROWS, make_attempt, make_campaign, store_attempt, write_predictions
+from tests.support.small_campaign import PROTOCOL, ROWS, make_attempt, make_campaign, store_attempt, write_predictions
 
 CASES = Path(__file__).parents[1] / "cases"
 NAMES = ("attempts.csv", "attempts-spreadsheet.csv", "balance.csv", "balance.json", "decision.json", "plan.ics")
@@ -46,7 +48,7 @@ def _measured(campaign: Campaign, lock: Lock, seconds: list[str], *, variant: st
         )
 
 
-def _lines(path: Path) -> list[dict[str, str]]:
+def _lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
@@ -150,6 +152,76 @@ def test_re_07_attempts_of_another_lock_are_refused_or_left_out_on_demand(
     assert [item.attempt_id for item in decision.left_out] == ["g2", "g3", "g4"]
     assert "nonce" in decision.left_out[2].reason.text
     assert other_locks_were_left_out(made.decision)
+    (summary,) = Balance.load(made.balance).rows[0].summaries
+    assert summary.accepted == 1
+
+
+def test_mo_15_the_backend_that_ran_is_the_one_that_is_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """MO-15: a1 asked for flash_attention_2 and ran eager: 0 accepted, cost undefined; a2 is accepted; never 9.10 s."""
+    lines = _lines(CASES / "MO-15" / "records.jsonl")
+    protocol = PROTOCOL.replace('variable = "batch_size"', 'variable = "attention"')
+    protocol = protocol.replace("values = [1, 4, 8]", 'values = ["flash_attention_2", "sdpa"]')
+    made = make_campaign(tmp_path / "campaign", protocol=protocol)
+    made.tariffs.write_text(TARIFFS, encoding="utf-8")
+    lock = freeze(made)
+    ids = {variant.settings.attention: variant.id for variant in lock.variants}
+    for number, line in enumerate(lines):
+        path = write_predictions(made.predictions / f"{line['run_id']}.parquet", [(row[0], row[2]) for row in ROWS])
+        requested, effective = line["requested"]["attention"], line["effective"]["attention"]
+        attempt = make_attempt(
+            made, lock, path, number=number, attempt_id=line["run_id"], variant=ids[requested], series="batch",
+            pass_seconds=float(line["duration_s"]),
+        )
+        assert attempt.effective is not None
+        ran = attempt.effective.model_copy(update={"attention": effective})
+        store_attempt(made, attempt.model_copy(update={"effective": ran}))
+    assert run(["--campaign", str(made.root), "validate"]) == 3
+    shown = capsys.readouterr().out
+    assert "configuration mismatch: attention requested flash_attention_2, used eager" in shown
+    assert "1 of 2 attempts accepted" in shown
+    assert run(["--campaign", str(made.root), "decide"]) == 0
+    table = render_decision(made).files["balance.csv"].decode()
+    rows = {row["configuration_id"]: row for row in csv.DictReader(io.StringIO(table, newline=""))}
+    flash, sdpa = rows[f"cpu.{ids['flash_attention_2']}"], rows[f"cpu.{ids['sdpa']}"]
+    assert (flash["accepted"], flash["median_seconds"]) == ("0", "no accepted pass")
+    assert not any(letter.isdigit() for letter in flash["cost_per_validated_corpus"]), "undefined, in words"
+    assert (sdpa["accepted"], sdpa["median_seconds"]) == ("1", "5.2")
+    assert "9.1" not in table
+
+
+def test_re_07_another_corpus_and_another_protocol_are_told_apart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """RE-07: g2 was measured under a freeze of another corpus, g3 of another protocol; each says which."""
+    made = make_campaign(tmp_path / "campaign")
+    made.tariffs.write_text(TARIFFS, encoding="utf-8")
+    corpus = made.protocol_dir / "corpus" / "final.csv"
+    locks = {}
+    for name, path, old, new in (
+        ("g2", corpus, "text number 3", "another text"),
+        ("g3", made.protocol, 'threshold = "0.80"', 'threshold = "0.81"'),
+    ):
+        before = path.read_text(encoding="utf-8")
+        path.write_text(before.replace(old, new, 1), encoding="utf-8")
+        assert path.read_text(encoding="utf-8") != before
+        locks[name] = freeze(made)
+        keep_lock(made, locks[name])
+        path.write_text(before, encoding="utf-8")
+    lock = freeze(made)
+    locks["g1"] = lock
+    assert len({item.lock_sha256 for item in locks.values()}) == 3
+    for number, name in enumerate(("g1", "g2", "g3")):
+        path = write_predictions(made.predictions / f"{name}.parquet", [(row[0], row[2]) for row in ROWS])
+        store_attempt(made, make_attempt(made, locks[name], path, number=number, attempt_id=name))
+    assert run(["--campaign", str(made.root), "validate"]) == 0
+    capsys.readouterr()
+    assert run(["--campaign", str(made.root), "decide"]) == 0
+    left = {item.attempt_id: item.reason.text for item in Decision.load(made.decision).left_out}
+    assert set(left) == {"g2", "g3"}
+    assert "other corpus)" in left["g2"] and "protocol)" not in left["g2"]
+    assert "other protocol)" in left["g3"] and "corpus)" not in left["g3"]
     (summary,) = Balance.load(made.balance).rows[0].summaries
     assert summary.accepted == 1
 

@@ -93,6 +93,30 @@ def test_re09_out_of_memory_in_the_sixth_batch_of_eight_leaves_forty(tmp_path: P
     assert row.error is not None and row.error.evidence == "torch raised OutOfMemoryError"
 
 
+def test_re09_a_retry_with_a_smaller_batch_is_an_attempt_of_its_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """RE-09: numbers of the case's file; `validate` gives 3; batch 4 is asked for by name and has its own row."""
+    events = json.loads((CASES / "RE-09" / "events.json").read_text(encoding="utf-8"))
+    total, batch, done = events["total"], events["batch"], events["batches_done"]
+    assert events["event"] == {"batch_index": done + 1, "type": "out of memory"}
+    campaign = light_campaign(
+        tmp_path, batches=(batch, batch // 2), documents=total, do="memory", at=done * batch
+    )
+    run(campaign, passes=1, batches=(batch,))
+    (row,) = read_attempts(campaign)
+    assert (row.status, row.completed_documents, row.expected_documents) == (Status.OUT_OF_MEMORY, done * batch, total)
+    assert row.pass_seconds is None and row.requested.batch_size == batch and row.predictions_partial
+    assert row.predictions is None or row.predictions.rows == done * batch
+    assert runner(["--campaign", str(campaign.root), "validate"]) == 3
+    assert "0 of 1 attempts accepted" in capsys.readouterr().out
+    first = row.dump()
+    run(campaign, passes=1, batches=(batch // 2,))
+    rows = {item.requested.batch_size: item for item in read_attempts(campaign)}
+    assert set(rows) == {batch, batch // 2} and rows[batch].dump() == first
+    assert rows[batch // 2].attempt_id != row.attempt_id
+
+
 def test_mo10_non_finite_logits_fail_the_pass_and_name_the_ids(tmp_path: Path) -> None:
     campaign = light_campaign(tmp_path, documents=10, do="nan", at=8)
     run(campaign, passes=1)
