@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import re
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -188,3 +189,11 @@ def test_a_card_is_never_busy_for_longer_than_the_pass() -> None:
     for wrong in ((1.1, 1.0), (0.0, 1.0)):
         with pytest.raises(ValueError, match="busy for"):
             card.busy_shares([wrong])
+
+
+def test_every_figure_is_explained() -> None:
+    """docs/performance.md says what each figure of the bench is."""
+    page = (bench.RESULTS.parent.parent / "docs" / "performance.md").read_text(encoding="utf-8")
+    explained = re.findall(r"`(\w+\*?(?:_\w+)?)`", page.partition("## Measured")[0])
+    names = {name for group in bench.load_families() for name in group}
+    assert {name for name in names if not any(fnmatch(name, pattern) for pattern in explained)} == set()
