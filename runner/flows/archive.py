@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import tempfile
 from collections.abc import Mapping
@@ -11,16 +12,19 @@ from pathlib import Path
 from runner.decide.model import Balance, BalanceRow, Decision
 from runner.errors import InputRefused, NotAccepted, show_value
 from runner.evidence.campaign import Campaign
-from runner.evidence.checks import SIGNED_LIST, SIGNED_LIST_SIGNATURE, THIS_CODE
+from runner.evidence.checks import SIGNED_LIST, SIGNED_LIST_SIGNATURE, THIS_CODE, read_signer
 from runner.evidence.rental import Rental
-from runner.evidence.signing import Purpose, sign, signing_key
+from runner.evidence.signing import Purpose, SigningKey, sign, signing_key
+from runner.evidence.sshsig import NotCanonical, parse_signature
 from runner.flows import integrity
+from runner.flows.standing import key_warnings, standing_language
 from runner.flows.verification import Step
+from runner.note.i18n import SOURCE_LANGUAGE
 from runner.pricing.rental import Expected, RentalMatch, match_rental, read_rental
 from runner.protocol.modelfiles import frozen_model, model_changes
 from runner.protocol.read import read_plan
 from runner.protocol.schema import Lock
-from runner.seal.bag import LEFT_OUT, RENTAL, build_bag
+from runner.seal.bag import LEFT_OUT, RENTAL, SIGNED, build_bag, read_bag
 from runner.seal.container import Source, write_container
 from runner.seal.sums import holds_texts, model_folder
 from runner.units import parse_decimal, parse_utc
@@ -47,7 +51,9 @@ class Archived:
 def make_archive(
     campaign: Campaign, rental_path: Path, environ: Mapping[str, str] = os.environ, *, texts: bool = True
 ) -> Archived:
-    """Check note and rental, then write `archive/<note id>.zip` as a whole or not at all.
+    """Check note and rental, then write `archive/<note id>-<language>.zip` as a whole or not at all.
+
+    An archive of that name with other content (rental record, keys, note) stays; the new one gets a number.
 
     Without `texts` the archive may be shown to others: corpora and model stay out and are named (M53).
     A model in the folder that is not the frozen one is not accepted (MO-19), enclosed or not.
@@ -84,11 +90,41 @@ def make_archive(
         "Rental-Order": show_value(rental.order),
         "Model": "enclosed" if texts and not left_out else f"not enclosed: {left_out[-1]}",
     }
-    name = listed.signed.note_id if texts else f"{listed.signed.note_id}-without-texts"
+    name = "-".join(
+        [listed.signed.note_id, standing_language(campaign) or SOURCE_LANGUAGE, *([] if texts else ["without-texts"])]
+    )
     bag = build_bag(name, payload, info, lambda data: sign(data, key, Purpose.BAG))
-    target = campaign.archive / f"{name}.zip"
+    target, earlier = _free_name(campaign, name, key, bag[f"{name}/{SIGNED}"])
+    bag = {target.stem + inside.removeprefix(name): source for inside, source in bag.items()}
     _write(target, bag)
+    if earlier is not None:
+        warnings += (f"{campaign.relative(earlier)} holds something else (note, rental record or key) and stays",)
+    signer = read_signer(campaign)
+    if signer is not None:
+        warnings += key_warnings(campaign, signer, key)
     return Archived(target, len(payload), target.stat().st_size, key.label, match, left_out, warnings)
+
+
+def _free_name(campaign: Campaign, name: str, key: SigningKey, manifest: Source) -> tuple[Path, Path | None]:
+    """Where to write, and the last archive of that name with other content or another key; none is replaced by another.
+
+    The tag manifest covers every byte of a bag but its signature, and does not depend on the bag's own name.
+    """
+    earlier = None
+    for number in itertools.count(1):
+        path = campaign.archive / (f"{name}.zip" if number == 1 else f"{name}-{number}.zip")
+        if not path.exists() or _holds(path, key, manifest):
+            return path, earlier
+        earlier = path
+    raise AssertionError("unreachable")
+
+
+def _holds(path: Path, key: SigningKey, manifest: Source) -> bool:
+    try:
+        bag = read_bag(path)
+        return bag.signed == manifest and parse_signature(bag.signature).fingerprint == key.fingerprint
+    except (NotAccepted, InputRefused, NotCanonical):  # damaged: it is evidence of something, and stays
+        return False
 
 
 def match_decision(campaign: Campaign, rental: Rental) -> RentalMatch:
@@ -103,7 +139,7 @@ def match_decision(campaign: Campaign, rental: Rental) -> RentalMatch:
             file=campaign.decision,
         )
     plan = read_plan(campaign.plan) if campaign.plan.is_file() else None
-    expected = _expected(row)
+    expected = replace(_expected(row), decided=decision.chosen is not None)
     if plan is not None:
         expected = replace(expected, provider=plan.provider, order=plan.order)
     return match_rental(rental, expected)

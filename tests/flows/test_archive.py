@@ -15,6 +15,7 @@ from runner.errors import InputRefused, NotAccepted
 from runner.evidence.campaign import Campaign
 from runner.flows import integrity
 from runner.flows.archive import make_archive
+from runner.flows.report import make_report
 from runner.flows.verify import verify
 from runner.seal.bag import read_bag
 from tests.support.small_campaign import ROWS
@@ -30,13 +31,13 @@ def change(path: Path, old: str, new: str) -> Path:
 def test_everything_is_in_one_bag(campaign: Campaign) -> None:
     made = make_archive(campaign, campaign.root / "rental.toml", {})
     bag = read_bag(made.path)
-    assert bag.info["External-Identifier"] == bag.name == made.path.stem
+    assert bag.name == made.path.stem == f"{bag.info['External-Identifier']}-en"
     assert {name.split("/")[0] for name in bag.payload} == {
         "note", "protocol", "records", "rental.toml", "tariffs.csv", "templates", "verdicts",
     }  # fmt: skip
     assert "protocol/model/model.safetensors" in bag.payload
     assert not any("keys" in name for name in bag.payload)
-    assert made.match.matched == ("gpu", "amount", "period")
+    assert made.match.matched == ("gpu", "period")
     reasons = dict(made.match.not_applicable)
     assert (reasons.pop("provider"), reasons.pop("order")) == ("the plan does not say", "the plan does not say")
     assert all("own machine" in reason for reason in reasons.values())
@@ -45,6 +46,40 @@ def test_everything_is_in_one_bag(campaign: Campaign) -> None:
 def test_the_same_campaign_gives_the_same_archive(campaign: Campaign) -> None:
     first = make_archive(campaign, campaign.root / "rental.toml", {}).path.read_bytes()
     assert make_archive(campaign, campaign.root / "rental.toml", {}).path.read_bytes() == first
+
+
+def test_m45_no_archive_is_silently_replaced_by_another(
+    campaign: Campaign, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """M45: another language has another name; another record under the same name gets a number, and it is said."""
+    rental = campaign.root / "rental.toml"
+    english = make_archive(campaign, rental, {})
+    data = english.path.read_bytes()
+    change(rental, 'order = "none"', 'order = "corrected"')
+    assert run(["--campaign", str(campaign.root), "archive", "--rental", str(rental)]) == 0
+    said = capsys.readouterr().out
+    assert f"{english.path.stem}-2.zip" in said
+    assert "holds something else (note, rental record or key) and stays" in said
+    assert english.path.read_bytes() == data
+    second = english.path.with_name(f"{english.path.stem}-2.zip")
+    assert verify(second).accepted and read_bag(second).name == second.stem
+    make_archive(campaign, rental, {})
+    assert len(list(campaign.archive.glob("*.zip"))) == 2, "the same content again is the same archive"
+    make_report(campaign, "de", {})
+    german = make_archive(campaign, rental, {})
+    assert german.path.stem == english.path.stem.removesuffix("-en") + "-de"
+
+
+def test_m44_an_archive_with_another_key_than_its_note_says_so(campaign: Campaign, tmp_path: Path) -> None:
+    """M44: the note by the test key, the archive by a key of one's own, in words; with one key for both, silence."""
+    rental, key = campaign.root / "rental.toml", tmp_path / "key"
+    assert not any("archive is signed" in text for text in make_archive(campaign, rental, {}).warnings)
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True, timeout=30)
+    made = make_archive(campaign, rental, {"SIGNING_KEY": str(key)})
+    (warning,) = [text for text in made.warnings if "the archive is signed with" in text]
+    assert "the note in it with local test key" in warning
+    assert any("export SIGNING_KEY=" in text for text in made.warnings)
+    assert made.path.stem.endswith("-en-2"), "the same files under another signature are another archive"
 
 
 def test_a_rental_that_does_not_match_is_not_archived(campaign: Campaign) -> None:
@@ -120,7 +155,7 @@ def test_an_archive_without_its_model_says_so(campaign: Campaign, capsys: pytest
     shutil.rmtree(campaign.protocol_dir / "model")
     assert run(["--campaign", str(campaign.root), "archive", "--rental", str(rental)]) == 0
     assert "warning: the measured model itself is in no file of this archive" in capsys.readouterr().out
-    (archive,) = campaign.archive.glob("*.zip")
+    (archive,) = campaign.archive.glob("*-2.zip")
     assert read_bag(archive).info["Model"].startswith("not enclosed: the model, which is not in the campaign folder")
     found = verify(archive)
     assert found.accepted
