@@ -24,7 +24,7 @@ from runner.decide.outlook import outlook
 from runner.decide.questions import open_questions
 from runner.decide.sentences import say
 from runner.decide.series import series_warnings
-from runner.decide.stacks import stack_differences
+from runner.decide.stacks import by_stack, stack_differences, stackless_warnings
 from runner.decide.summaries import decimal_text, summarise
 from runner.errors import InputRefused
 from runner.evidence.attempt import Attempt, Status
@@ -107,6 +107,7 @@ def build_balance(
             *unfinished,
             *rotation_warnings(judged, lock.variants),
             *passes_warnings(judged),
+            *stackless_warnings({c.id: c.judged for c in configurations if c.stack is not None}, manifests),
             *series_warnings(judged, protocol.series),
             *_past_calendar(rows, lock),
             *clock_warnings(judged, lock),
@@ -147,24 +148,13 @@ def _configurations(
     for gpu in gpus:
         for variant in lock.variants:
             mine = [i for i in judged if (i.attempt.gpu_declared, i.attempt.variant_id) == (gpu, variant.id)]
-            stacks = _by_stack(mine, stack_of)
+            stacks = by_stack(mine, stack_of)
             for stack, items in stacks.items():
                 name = f"{gpu}.{variant.id}"
                 if len(stacks) > 1:
                     name += f".{stack[:_STACK_DIGITS] if stack else 'no-stack'}"
                 found.append(Configuration(name, gpu, variant, stack, tuple(items)))
     return tuple(found)
-
-
-def _by_stack(items: Sequence[Judged], stack_of: Mapping[str, str]) -> dict[str | None, list[Judged]]:
-    """Attempts by software stack. One that ended before its manifest was read joins the only stack there is."""
-    groups: dict[str | None, list[Judged]] = {}
-    for item in items:
-        groups.setdefault(stack_of.get(item.attempt.manifest_sha256 or ""), []).append(item)
-    known = [stack for stack in groups if stack is not None]
-    if len(known) <= 1:
-        return {known[0] if known else None: list(items)}
-    return {stack: groups[stack] for stack in sorted(groups, key=lambda name: name or "")}
 
 
 def _manifests_of(configuration: Configuration, manifests: Mapping[str, Manifest]) -> Manifest | None:

@@ -95,7 +95,9 @@ SENTENCES: dict[str, str] = {
     "not-measured.unavailable": "not measured: {gpu} was declared, found: {found} ({why})",
     "not-measured.other-device": "not measured: {gpu} was declared, found: {found}",
     "left-out.excluded": "excluded for an external reason: {why}",
-    "left-out.surplus": "a pass beyond the plan that not every variant has yet: more passes count for all variants alike",
+    "left-out.surplus": (
+        "a pass beyond the plan that not every variant has yet: more passes count for all variants alike"
+    ),
     "left-out.other-lock": "measured under another lock: {why}",
     "records.warning": "records: {text}",
     "reprice.from": (
@@ -138,6 +140,10 @@ SENTENCES: dict[str, str] = {
     "expense.unfair": "the expense {name} is given for {given} and missing for {missing}",
     "expense.stranger": "the expense {name} names {variant}, which is no variant of the lock",
     "stack.differs": "{entry}: {found}",
+    "stack.attempt": (
+        "{attempt} ended before its software stack was read, which may be one of several: the failure counts for "
+        "{names}"
+    ),
     "stack.unknown": "no manifest was read for {names}: their stacks are unknown",
     "work.max-length": "not comparable, different length limits: max_length {found}",
     "work.truncated": "not comparable, different numbers of truncated documents in {corpus}: {found}",

@@ -1,15 +1,59 @@
-"""Where the software and hardware under two configurations differ (M12)."""
+"""Which software stack an attempt belongs to, and where the stacks of two configurations differ (M12)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
+from runner.decide.fates import Fate, Judged
 from runner.decide.model import Reason
 from runner.decide.sentences import say
 from runner.evidence.manifest import Manifest
 
 _UNKNOWN = "unknown"
+
+
+def by_stack(items: Sequence[Judged], stack_of: Mapping[str, str]) -> dict[str | None, list[Judged]]:
+    """Attempts of one variant by software stack; `stack_of`: manifest's fingerprint -> stack's.
+
+    One that ended before its manifest was read counts for the only stack, else for the only stack of its
+    machine, else for every stack: a failure is never left without a configuration.
+    """
+    own = [stack_of.get(item.attempt.manifest_sha256 or "") for item in items]
+    known = sorted({stack for stack in own if stack is not None})
+    if len(known) <= 1:
+        return {known[0] if known else None: list(items)}
+    on_machine: dict[str, set[str]] = {}
+    for item, stack in zip(items, own, strict=True):
+        if stack is not None:
+            on_machine.setdefault(item.attempt.chain.machine_id, set()).add(stack)
+    groups: dict[str | None, list[Judged]] = {stack: [] for stack in known}
+    for item, stack in zip(items, own, strict=True):
+        here = on_machine.get(item.attempt.chain.machine_id, set())
+        for name in [stack] if stack is not None else sorted(here) if len(here) == 1 else known:
+            groups[name].append(item)
+    return groups
+
+
+def stackless_warnings(judged: Mapping[str, Sequence[Judged]], manifests: Container[str]) -> tuple[Reason, ...]:
+    """Failures whose stack is not known and could be one of several: for which configurations each was counted.
+
+    `judged`: attempts by configuration, of those whose stack is known.
+    """
+    found: dict[str, list[str]] = {}
+    variants: dict[tuple[str, str], set[str]] = {}
+    for name, items in judged.items():
+        for item in items:
+            variants.setdefault((item.attempt.gpu_declared, item.attempt.variant_id), set()).add(name)
+            if item.fate is Fate.FAILURE and (item.attempt.manifest_sha256 or "") not in manifests:
+                found.setdefault(item.attempt.attempt_id, []).append(name)
+    several = {item.attempt.attempt_id for items in judged.values() for item in items
+               if len(variants[item.attempt.gpu_declared, item.attempt.variant_id]) > 1}  # fmt: skip
+    return tuple(
+        say("stack.attempt", attempt=attempt, names=", ".join(names))
+        for attempt, names in sorted(found.items())
+        if attempt in several
+    )
 
 
 def stack_differences(manifests: Mapping[str, Manifest | None]) -> tuple[Reason, ...]:

@@ -13,7 +13,7 @@ from runner.decide.choice import decide
 from runner.decide.model import Decision
 from runner.decide.ordering import KEYS, ordered
 from runner.errors import InputRefused
-from runner.evidence.attempt import Settings, Status
+from runner.evidence.attempt import Settings, Slot, Status
 from runner.protocol.schema import Expense
 from tests.decide.worlds import World, tariffs
 
@@ -499,6 +499,38 @@ def test_m12_different_stacks_are_named_and_are_configurations_of_their_own() ->
     decision = world.decision()
     assert len([row for row in world.balance().rows if row.measured]) == 2
     assert any("driver.version" in reason.text for reason in decision.different_stacks)
+
+
+def test_m12_m23_a_failure_without_a_manifest_counts_for_every_stack_it_may_be_of() -> None:
+    world = World(variants=("b1",), prices=tariffs("A 3 300.00"))
+    world.passes("A", "b1", 10, 11, 12, stack="driver-1")
+    world.passes("A", "b1", 10, 11, 12, stack="driver-2")
+    world.add("A", "b1", None, status=Status.OUT_OF_MEMORY, stack=None)
+    world.attempts[-1] = world.attempts[-1].model_copy(update={"slot": Slot(pass_index=0, position=9)})
+    balance = world.balance()
+    rows = [row for row in balance.rows if row.measured]
+    assert [row.failures for row in rows] == [1, 1] and all(row.stack_sha256 for row in rows)
+    (said,) = [reason for reason in balance.warnings if reason.code == "stack.attempt"]
+    assert said.values["names"] == ", ".join(row.configuration_id for row in rows)
+
+
+def test_m12_a_failure_without_a_manifest_counts_for_the_only_stack_of_its_machine() -> None:
+    world = World(variants=("b1",), prices=tariffs("A 3 300.00"))
+    for machine, stack in (("m-one", "driver-1"), ("m-two", "driver-2")):
+        first = len(world.attempts)
+        world.passes("A", "b1", 10, 11, 12, stack=stack)
+        if machine == "m-two":
+            world.add("A", "b1", None, status=Status.KILLED, stack=None)
+        for place in range(first, len(world.attempts)):
+            attempt = world.attempts[place]
+            chain = attempt.chain.model_copy(update={"machine_id": machine})
+            slot = Slot(pass_index=min(place - first, 2), position=0)
+            world.attempts[place] = attempt.model_copy(update={"chain": chain, "slot": slot})
+    balance = world.balance()
+    failures = {row.stack_sha256: row.failures for row in balance.rows if row.measured}
+    assert sorted(failures.values()) == [0, 1]
+    (said,) = [reason for reason in balance.warnings if reason.code == "stack.attempt"]
+    assert said.values["names"] == next(row.configuration_id for row in balance.rows if row.failures)
 
 
 def test_an_attempt_that_ended_before_its_manifest_belongs_to_the_only_stack() -> None:
