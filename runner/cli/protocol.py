@@ -21,11 +21,13 @@ def freeze(session: Session) -> Output:
     Writes protocol/protocol.lock.json with fingerprints and a random nonce, and signs it. Nothing
     changed: the lock stays as it is. After the first attempt only variants may be added.
     """
+    from runner.flows.plan_check import check_plan
     from runner.flows.standing import lock_signer
     from runner.judge.minimum import frozen_baselines, warnings_of
     from runner.protocol.freeze import make_freeze
 
     campaign = Campaign(session.root)
+    check_plan(campaign)
     frozen = make_freeze(campaign)
     lock, judgement = frozen.lock, frozen.lock.judgement
     quality = lock.protocol.quality

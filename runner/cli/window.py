@@ -83,6 +83,9 @@ def window(
         if new_plan is not None:
             write_plan(new_plan, read_plan(plan_path), found)
     else:
+        from runner.flows.plan_check import check_asked  # expands the protocol; spans and tables need no campaign
+
+        check_asked(campaign, plan_path, configuration)
         if measured and configuration is not None:
             from runner.flows.measured_window import measured_window  # judging is not needed for the other questions
 

@@ -17,9 +17,10 @@ from runner.evidence.verdict import Verdict
 from runner.judge.campaign import read_verdicts
 from runner.judge.exclusions import read_exclusions
 from runner.pricing.core import Catalogue
+from runner.pricing.planfile import check_plan_file
 from runner.pricing.tariffs import load_catalogue
 from runner.protocol.freeze import earlier_locks, load_lock
-from runner.protocol.read import read_plan, read_protocol
+from runner.protocol.read import read_protocol
 from runner.protocol.schema import Lock, Plan, Protocol
 
 
@@ -45,6 +46,7 @@ def read_evidence(campaign: Campaign, *, leave_out_other_locks: bool = False) ->
     Attempts under an earlier revision of this campaign's own lock are always left out and listed (M3).
     """
     lock = load_lock(campaign)
+    plan = check_plan_file(campaign.plan, [variant.id for variant in lock.variants])
     store = AttemptStore(campaign)
     mine, left_out = _of_this_lock(store.read_all(), lock, campaign, leave_out_other_locks)
     verdicts = {verdict.attempt_id: verdict for verdict in read_verdicts(campaign)}
@@ -53,7 +55,7 @@ def read_evidence(campaign: Campaign, *, leave_out_other_locks: bool = False) ->
     return Evidence(
         protocol=read_protocol(campaign.protocol),
         lock=lock,
-        plan=read_plan(campaign.plan),
+        plan=plan,
         catalogue=load_catalogue(campaign.tariffs),
         attempts=mine,
         verdicts=tuple(verdicts[a.attempt_id] for a in mine if a.attempt_id in verdicts),

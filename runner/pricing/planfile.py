@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from decimal import Decimal
 from pathlib import Path
 
-from runner.errors import InputRefused
+from runner.errors import InputRefused, show_value
 from runner.pricing.window import Window, access_window
 from runner.protocol.read import read_plan
 from runner.protocol.schema import Plan
@@ -30,6 +30,32 @@ def read_window(
             error.what, file=path, line=read_toml(path, what="plan").line(_place(error.column)), column=error.column,
             value=error.value, next_step=error.next_step, details=error.details,
         ) from None
+
+
+def check_plan_file(path: Path, variants: Collection[str]) -> Plan:
+    """The plan, if its calendar can be computed for every variant and its tasks name no unknown one."""
+    plan = read_plan(path)
+    check_configurations(plan, variants, path)
+    own = dict.fromkeys(task.configuration for task in plan.task if task.configuration is not None)
+    common: tuple[None, ...] = () if variants and set(variants) <= own.keys() else (None,)
+    for name in (*common, *own):  # a variant without tasks of its own has the common calendar
+        read_window(path, configuration=name)
+    return plan
+
+
+def check_configurations(plan: Plan, variants: Collection[str], path: Path) -> None:
+    """Refuse a task for a variant that is not among `variants`: its hours would vanish from every configuration.
+
+    Nothing is refused while no variant is known yet.
+    """
+    for number, task in enumerate(plan.task):
+        if variants and task.configuration is not None and task.configuration not in variants:
+            place = ("task", number, "configuration")
+            raise InputRefused(
+                f"the task {show_value(task.id)} is for a variant that is not known", file=path,
+                line=read_toml(path, what="plan").line(place), column=f"task[{number + 1}].configuration",
+                value=task.configuration, next_step=f"one of: {', '.join(variants)}; or leave it out, for all of them",
+            )
 
 
 def _place(column: str | int | None) -> Place:

@@ -72,7 +72,9 @@ def access_window(
     of its corpus. `task_seconds` replaces the duration of any task by its id. A measured task keeps its
     start; what comes after it moves only if it must. Refused: times that are not one instant, unknown or
     circular `after`, tasks still running when the last collection ends, measuring after it, a plan without a
-    delivery task. What measured durations carry beyond the last collection is not refused: see `Window.overrun`.
+    delivery task or whose deliveries do not wait for the measuring.
+
+    What measured durations carry beyond the last collection is not refused: see `Window.overrun`.
     """
     placed = place_tasks(plan, configuration, {}, {})
     measured = bool(pass_seconds or task_seconds)
@@ -82,8 +84,28 @@ def access_window(
     if not any(task.delivery for task in placed):
         raise InputRefused("no task is the delivery", column="task",
                            next_step="write delivery = true at the task whose end the deadline applies to")
+    _check_deliveries(plan, {task.id for task in placed})
     deadline = parse_instant(plan.deadline, plan.zone, name="deadline")
     return window_of(placed, deadline, may_overrun=measured)
+
+
+def _check_deliveries(plan: Plan, present: set[str]) -> None:
+    """A delivery comes after the results exist: one of them is, or waits for, every measuring of a deliverable.
+
+    `present`: ids of the tasks of this configuration. A fixed start alone does not wait: measuring may last longer.
+    """
+    by_id = {task.id: task for task in plan.task}
+    reached = [task.id for task in plan.task if task.delivery and task.id in present]
+    for name in reached:  # grows while it is read
+        reached += [before for before in by_id[name].after if before not in reached]
+    for number, task in enumerate(plan.task, start=1):
+        measures = task.kind == "measurement" and (task.corpus is None or task.corpus in plan.deliverables)
+        if measures and task.id in present and task.id not in reached:
+            raise InputRefused(
+                f"no delivery waits for {show_value(task.id)}, which measures a deliverable",
+                column=f"task[{number}].id", value=task.id,
+                next_step=f'add "{task.id}" to the after of a delivery, or of a task that the delivery waits for',
+            )
 
 
 def window_of(

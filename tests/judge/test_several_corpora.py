@@ -37,7 +37,7 @@ PROTOCOL_OF_TWO = (
     + "\n[measurement]\npasses_planned = 2\nmin_accepted = 2\npasses_most = 4\nseeds = [0, 7]\n"
 )
 PLAN_OF_TWO = PLAN.replace('["small-final"]', '["small-final", "second"]').replace(
-    "delivery = true", 'corpus = "small-final"\npasses = 4'
+    "delivery = true", 'corpus = "small-final"\npasses = 4\ndelivery = true'
 ) + """
 [[task]]
 id = "measure-second"
