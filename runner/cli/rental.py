@@ -28,7 +28,8 @@ def rental(session: Session, record: Path, ledger: Path | None) -> Output:
     campaign, order = Campaign(session.root), read_rental(record)
     match = match_decision(campaign, order)
     match.refuse(record)
-    lines = [f"{order.provider}, order {order.order}: matches the decision ({', '.join(match.matched)})"]
+    found = f"matches the decision ({', '.join(match.matched)})" if match.decided else match.summary()
+    lines = [f"{order.provider}, order {order.order}: {found}"]
     lines += [f"  {field}: not compared, {reason}" for field, reason in match.not_applicable]
     added = None
     if ledger is not None:

@@ -92,7 +92,7 @@ def archive(session: Session, rental: Path, without_texts: bool) -> Output:
     made = make_archive(Campaign(session.root), rental, texts=not without_texts)
     lines = [
         f"{made.path}: {made.files} files, {made.bytes} bytes, signed with {made.key}",
-        f"rental record: {', '.join(made.match.matched) or 'no field'} as decided",
+        f"rental record: {made.match.summary()}",
         *(f"  {', '.join(fields)}: {reason}" for reason, fields in made.match.by_reason().items()),
         *(f"left out: {what}" for what in made.left_out),
         *(f"warning: {warning}" for warning in made.warnings),

@@ -103,9 +103,8 @@ def _rental_step(campaign: Campaign) -> Step:
     path = campaign.root / RENTAL
     match = match_decision(campaign, read_rental(path))
     match.refuse(path)
-    finding = f"{', '.join(match.matched) or 'no field'} as decided"
     reasons = tuple(f"{', '.join(fields)}: {reason}" for reason, fields in match.by_reason().items())
-    return Step("rental record", "passed", finding, reasons, command=f"cat {RENTAL}   (beside the invoice)")
+    return Step("rental record", "passed", match.summary(), reasons, command=f"cat {RENTAL}   (beside the invoice)")
 
 
 def _rest_step(bag: Bag, campaign: Campaign, listed: integrity.ListCheck) -> Step:

@@ -22,7 +22,8 @@ OWN_MACHINE = "own machine: nothing is rented, cost not applicable"
 class Expected:
     """What plan and decision say about the rental; `None` where they say nothing. Window: start and end in UTC.
 
-    `periods`: of the package of `days`, where the plan asks for further ones.
+    `periods`: of the package of `days`, where the plan asks for further ones. `decided`: a configuration was chosen;
+    otherwise the record is compared with what was measured.
     """
 
     gpu: str
@@ -33,6 +34,7 @@ class Expected:
     window: tuple[datetime, datetime] | None = None
     periods: int = 1
     own_machine: bool = False
+    decided: bool = True
     provider: str | None = None
     order: str | None = None
 
@@ -56,6 +58,12 @@ class RentalMatch:
     matched: tuple[str, ...]
     mismatches: tuple[Mismatch, ...]
     not_applicable: tuple[tuple[str, str], ...]
+    decided: bool = True
+
+    def summary(self) -> str:
+        """`gpu, amount as decided`; where nothing is decided, that is what it says."""
+        fields = ", ".join(self.matched) or "no field"
+        return f"{fields} as decided" if self.decided else f"{fields} as measured; nothing is decided"
 
     def by_reason(self) -> dict[str, list[str]]:
         """Fields with nothing to compare with, under their common reason."""
@@ -126,13 +134,15 @@ def match_rental(rental: Rental, expected: Expected) -> RentalMatch:
             matched.append(field)
         else:
             mismatches.append(Mismatch(field, wanted, found))
-    return RentalMatch(tuple(matched), tuple(mismatches), tuple(not_applicable))
+    return RentalMatch(tuple(matched), tuple(mismatches), tuple(not_applicable), expected.decided)
 
 
 def _why_not_compared(field: str, expected: Expected) -> str:
     if field in ("provider", "order"):
         return "the plan does not say"
-    return OWN_MACHINE if expected.own_machine else "the decision does not say"
+    if expected.own_machine:
+        return OWN_MACHINE
+    return "the decision does not say" if expected.decided else "nothing is decided"
 
 
 def _comparisons(rental: Rental, expected: Expected) -> Iterator[tuple[str, str | None, str, bool]]:
@@ -140,8 +150,7 @@ def _comparisons(rental: Rental, expected: Expected) -> Iterator[tuple[str, str 
     starts_at, ends_at = _period(rental)
     length, package = ends_at - starts_at, timedelta(days=rental.days * expected.periods)
     amount = parse_decimal(rental.amount, name="amount")
-    paid = Decimal(0) if expected.own_machine else expected.amount
-    currency = None if expected.own_machine else expected.currency
+    paid, currency = expected.amount, expected.currency
     yield ("provider", None if expected.provider is None else show_value(expected.provider),
            show_value(rental.provider), rental.provider == expected.provider)
     yield ("order", None if expected.order is None else show_value(expected.order), show_value(rental.order),
@@ -149,8 +158,11 @@ def _comparisons(rental: Rental, expected: Expected) -> Iterator[tuple[str, str 
     yield "gpu", show_value(expected.gpu), show_value(rental.gpu), rental.gpu == expected.gpu
     yield "lots", _text(expected.lots), str(rental.lots), rental.lots == expected.lots
     yield "days", _text(expected.days), str(rental.days), rental.days == expected.days
-    yield ("amount", None if paid is None else amount_text(paid, currency or ""),
-           amount_text(amount, rental.currency), paid == amount)
+    if expected.own_machine and amount:
+        yield "amount", "not applicable (own machine, nothing is rented)", amount_text(amount, rental.currency), False
+    else:
+        yield ("amount", None if paid is None else amount_text(paid, currency or ""),
+               amount_text(amount, rental.currency), paid == amount)
     yield "currency", currency, show_value(rental.currency), rental.currency == currency
     name = f"{rental.days} days" if expected.periods == 1 else f"{expected.periods} x {rental.days} days"
     yield ("period", f"{name} = {hours_text(seconds_of(package))} from starts_at to ends_at",

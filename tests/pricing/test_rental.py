@@ -70,10 +70,19 @@ def test_the_example_belongs_to_the_demo_where_nothing_is_rented() -> None:
     rental = read_rental(ROOT / "protocol" / "rental.example.toml")
     own = Expected("cpu", None, None, None, None, EXPECTED.window, own_machine=True)
     found = match_rental(rental, own)
-    assert found.mismatches == () and "amount" in found.matched
-    assert [field for field, _ in found.not_applicable] == ["provider", "order", "lots", "days", "currency"]
-    paid = match_rental(rental.model_copy(update={"amount": "5.00"}), own)
-    assert [item.field for item in paid.mismatches] == ["amount"]
+    assert found.mismatches == () and found.matched == ("gpu", "period", "window")
+    assert [field for field, _ in found.not_applicable] == ["provider", "order", "lots", "days", "amount", "currency"]
+    (paid,) = match_rental(rental.model_copy(update={"amount": "5.00"}), own).mismatches
+    wanted = "amount: the note says not applicable (own machine, nothing is rented), the record 5.00 USD"
+    assert str(paid) == wanted, "never 0.00"
+
+
+def test_nothing_is_said_to_be_as_decided_where_nothing_is_decided() -> None:
+    """M46: an undecided note decides neither GPU nor period; the record is compared with what was measured."""
+    assert match_rental(RENTAL, EXPECTED).summary().endswith("window as decided")
+    found = match_rental(RENTAL, replace(EXPECTED, decided=False, amount=None))
+    assert "as decided" not in found.summary() and found.summary().endswith("as measured; nothing is decided")
+    assert ("amount", "nothing is decided") in found.not_applicable
 
 
 @pytest.mark.parametrize(
