@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,9 @@ from runner.protocol.schema import Plan
 
 PRODUCT = "-//gpu-decision-note//plan//EN"
 _LOCAL = re.compile(r"(\d{4})(\d{2})(\d{2})T(\d{2})(\d{2})(\d{2})(Z?)", re.ASCII)
-_LENGTH = re.compile(r"P(?:(\d+)W|(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?)", re.ASCII)
+_LENGTH = re.compile(
+    r"\+?P(?:(\d{1,6})W|(?=[\dT])(?:(\d{1,6})D)?(?:T(?=\d)(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,9})S)?)?)", re.ASCII
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,10 @@ def read_calendar(path: Path) -> Window:
     from icalendar import Calendar
 
     try:
-        calendar: Any = Calendar.from_ical(path.read_bytes())
+        data = path.read_bytes()
+        calendar: Any = Calendar.from_ical(data)
+        lengths = _written_lengths(data)
+        every = list(zip(calendar.walk("VEVENT"), lengths, strict=True))
     except OSError as error:
         raise InputRefused(
             f"the calendar cannot be read: {error.strerror}", file=path,
@@ -102,9 +107,11 @@ def read_calendar(path: Path) -> Window:
         ) from None
     except ValueError:
         raise InputRefused("not an iCalendar file", file=path, next_step="export the plan as .ics again") from None
-    events = [event for event in calendar.walk("VEVENT") if str(event.get("STATUS", "")).upper() != "CANCELLED"]
+    events = [
+        (event, length) for event, length in every if str(event.get("STATUS", "")).upper() != "CANCELLED"
+    ]
     try:
-        tasks = [_task(event, number) for number, event in enumerate(events, start=1)]
+        tasks = [_task(event, length, number) for number, (event, length) in enumerate(events, start=1)]
         if len({task.id for task in tasks}) != len(tasks):
             raise InputRefused("two events have the same UID", column="UID", next_step="give every event its own UID")
         deadlines = [_instant(todo, "DUE", "to-do") for todo in calendar.walk("VTODO") if "DUE" in todo]
@@ -119,7 +126,29 @@ def read_calendar(path: Path) -> Window:
                            next_step=error.next_step) from None
 
 
-def _task(event: Any, number: int) -> TaskTime:
+def _written_lengths(data: bytes) -> list[str | None]:
+    """DURATION of each event as it is written: the library makes P3D of PT72H, which is another length (below)."""
+    from icalendar.parser import Contentlines
+
+    found: list[str | None] = []
+    inside: list[str] = []
+    lines: Any = Contentlines
+    for line in lines.from_ical(data.decode("utf-8-sig")):
+        if not line:
+            continue
+        name, _, value = line.parts()
+        if name.upper() == "BEGIN":
+            inside.append(str(value).upper())
+            if inside[-1] == "VEVENT":
+                found.append(None)
+        elif name.upper() == "END":
+            inside = inside[:-1]
+        elif name.upper() == "DURATION" and inside[-1:] == ["VEVENT"]:
+            found[-1] = str(value)
+    return found
+
+
+def _task(event: Any, length: str | None, number: int) -> TaskTime:
     title = str(event.get("SUMMARY", "")) or f"event {number}"
     place = f"event {number}"
     for name in ("RRULE", "RDATE", "RECURRENCE-ID"):
@@ -132,7 +161,7 @@ def _task(event: Any, number: int) -> TaskTime:
             next_step="give the event DTSTART, and DTEND or DURATION",
         )
     start = _instant(event, "DTSTART", place)
-    end = _instant(event, "DTEND", place) if "DTEND" in event else start + _length(event, place)
+    end = _instant(event, "DTEND", place) if "DTEND" in event else _after(event, start, length or "", place)
     if end < start:
         raise InputRefused(
             f"{show_value(title)} ends before it starts", column=f"{place}.DTEND",
@@ -180,11 +209,26 @@ def _zone(name: str | None) -> str | None:
     return None if name is None else WINDOWS_TO_OLSON.get(str(name), str(name))
 
 
-def _length(event: Any, place: str) -> Any:
-    text = event["DURATION"].to_ical().decode("utf-8")
-    if not _LENGTH.fullmatch(text):
+def _after(event: Any, start: datetime, length: str, place: str) -> datetime:
+    """End of an event with a DURATION (RFC 5545, 3.3.6): weeks and days go to the same time of day, in the event's
+    zone, and are 23 or 25 h where the clocks change; hours, minutes and seconds are exact, counted after them.
+    """
+    found = _LENGTH.fullmatch(length)
+    if found is None:
         raise InputRefused(
-            "not a duration", column=f"{place}.DURATION", value=text,
+            "not a duration", column=f"{place}.DURATION", value=length,
             next_step="write a duration such as PT2H30M",
         )
-    return event["DURATION"].dt
+    weeks, days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
+    text, zone = event["DTSTART"].to_ical().decode("utf-8"), _zone(event["DTSTART"].params.get("TZID"))
+    try:
+        if weeks or days:
+            day = date(int(text[:4]), int(text[4:6]), int(text[6:8])) + timedelta(weeks=weeks, days=days)
+            clock = f"{text[9:11]}:{text[11:13]}:{text[13:15]}{text[15:]}"
+            start = parse_instant(f"{day.isoformat()}T{clock}", zone, name=f"{place}.DURATION")
+        return start + timedelta(hours=hours, minutes=minutes, seconds=seconds)
+    except OverflowError:
+        raise InputRefused(
+            "the end lies outside the calendar", column=f"{place}.DURATION", value=length,
+            next_step="write an end before the year 10000",
+        ) from None

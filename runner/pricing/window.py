@@ -270,8 +270,13 @@ def _place(
     start = max(moment for moment in (fixed_start, ready) if moment is not None)
     if measured is not None:
         length = elapsed(measured)
+    try:
+        end = start + length
+    except OverflowError:
+        raise InputRefused(f"task {show_value(task.id)} ends outside the calendar", column=place,
+                           value=task.duration or task.end, next_step="let it end before the year 10000") from None
     return TaskTime(
-        id=task.id, title=task.title, kind=task.kind, start=start, end=start + length, lots=task.lots,
+        id=task.id, title=task.title, kind=task.kind, start=start, end=end, lots=task.lots,
         delivery=task.delivery, source="planned" if measured is None else "measured", moved=late,
     )
 

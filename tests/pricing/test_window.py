@@ -379,6 +379,55 @@ def test_durations_and_cancelled_events_of_a_calendar(tmp_path: Path) -> None:
         read_calendar(file)
 
 
+@pytest.mark.parametrize(
+    ("start", "length", "hours"),
+    [
+        ("DTSTART;TZID=Europe/Berlin:20261024T090000", "P3D", 73),
+        ("DTSTART;TZID=Europe/Berlin:20261024T090000", "PT72H", 72),
+        ("DTSTART;TZID=Europe/Berlin:20261024T090000", "P1DT24H", 49),
+        ("DTSTART;TZID=Europe/Berlin:20261024T090000", "P1W", 169),
+        ("DTSTART;TZID=Europe/Berlin:20260328T090000", "P1D", 23),
+        ("DTSTART;TZID=Europe/Berlin:20260328T090000", "PT24H", 24),
+        ("DTSTART:20261024T090000Z", "+P3D", 72),
+    ],
+)
+def test_m34_days_of_a_calendar_are_nominal_and_hours_exact(
+    start: str, length: str, hours: int, tmp_path: Path
+) -> None:
+    """RFC 5545, 3.3.6: three days over the end of summer time are 73 h, and 3 days of a package do not cover them."""
+    file = tmp_path / "x.ics"
+    alarm = ("BEGIN:VALARM", "ACTION:AUDIO", "TRIGGER:-PT15M", "DURATION:PT5M", "REPEAT:1", "END:VALARM")
+    file.write_bytes(ics(start, f"DURATION:{length}", *alarm))
+    assert read_calendar(file).window_seconds == hours * HOUR
+
+
+@pytest.mark.parametrize(
+    ("start", "length", "words"),
+    [
+        ("DTSTART:20260504T080000Z", "P99999999999D", "not a duration"),
+        ("DTSTART:90000504T080000Z", "P999999D", "outside the calendar"),
+        ("DTSTART:99991231T230000Z", "PT5H", "outside the calendar"),
+        ("DTSTART:99991231T230000Z", "PT999999999H", "outside the calendar"),
+        ("DTSTART;TZID=Europe/Berlin:20260328T023000", "P1D", "does not exist"),
+        ("DTSTART:20260504T080000Z", "-PT1H", "not a duration"),
+        ("DTSTART:20260504T080000Z", "P", "not a duration"),
+    ],
+)
+def test_a_length_that_leads_nowhere_is_refused(start: str, length: str, words: str, tmp_path: Path) -> None:
+    file = tmp_path / "x.ics"
+    file.write_bytes(ics(start, f"DURATION:{length}"))
+    with pytest.raises(InputRefused, match=words) as refused:
+        read_calendar(file)
+    assert refused.value.next_step and refused.value.file == str(file)
+
+
+def test_a_task_that_ends_after_the_last_year_is_refused() -> None:
+    late = task("a", start="9999-12-31T09:00", duration="24:00:00", delivery=True)
+    with pytest.raises(InputRefused, match="outside the calendar") as refused:
+        access_window(plan_of(late))
+    assert refused.value.column == "task[1]" and refused.value.next_step
+
+
 def test_zone_names_of_outlook_are_understood(tmp_path: Path) -> None:
     file = tmp_path / "x.ics"
     zone = "TZID=W. Europe Standard Time"
