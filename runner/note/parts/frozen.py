@@ -41,6 +41,7 @@ def frozen(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
         (t.gettext("Order"), t.gettext("rotated, so that no variant is always first")),
         (t.gettext("Inside the pass"), t.gettext("reading, tokenising, transfer, inference, predictions on the host")),
         (t.gettext("Process"), t.gettext("a fresh process for every attempt")),
+        *_padding_token(evidence, speaker),
         (t.gettext("Warm-up"), _warm_up(evidence, speaker)),
         (t.gettext("Seeds"), ", ".join(str(seed) for seed in measurement.seeds)),
         (t.gettext("To be reproduced"), reproduction_words(evidence, speaker)),
@@ -66,6 +67,15 @@ def frozen(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
         "revision": str(protocol.question.revision),
         "added_later": ", ".join(variant.id for variant in lock.variants if variant.added_later),
     }
+
+
+def _padding_token(evidence: Evidence, speaker: Speaker) -> tuple[tuple[str, str], ...]:
+    """The declared choice for a model without one; it is a decision of the protocol, never of the tool (MO-06)."""
+    token, t = evidence.protocol.model.pad_token, speaker.catalogue
+    if token is None:
+        return ()
+    shown = t.gettext("the end-of-text token (eos)") if token == "eos" else speaker.quoted(token)
+    return ((t.gettext("Padding token"), t.gettext("%(token)s, chosen in the protocol", token=shown)),)
 
 
 def _warm_up(evidence: Evidence, speaker: Speaker) -> str:
