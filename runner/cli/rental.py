@@ -15,6 +15,8 @@ from runner.pricing.forecast import ASSUMPTION, Forecast
 from runner.pricing.packages import PackageAnswer
 from runner.pricing.tariffs import refusals
 
+_SHORT_SECONDS = 10
+
 
 @runner_command("rental", short_help="Match a rental record with the decision; export a ledger line.")
 @click.argument("record", type=click.Path(dir_okay=False, path_type=Path))
@@ -57,7 +59,8 @@ def forecast(session: Session, documents: str, other_hours: str) -> Output:
     with refusals():
         count, other = core.parse_count(documents, "--documents", 1), core.parse_hours(other_hours)
     found = forecast_campaign(Campaign(session.root), count, other)
-    lines = [f"forecast for {count:,} documents: {ASSUMPTION}", *(line for one in found for line in lines_of(one))]
+    documents_text = f"{count:,} document{'' if count == 1 else 's'}"
+    lines = [f"forecast for {documents_text}: {ASSUMPTION}", *(line for one in found for line in lines_of(one))]
     if not found:
         lines.append("nothing was measured: there is nothing to forecast from")
     return Output(lines, {
@@ -84,7 +87,8 @@ def _package_text(found: Forecast) -> str:
         if best is None or best.total is None or best.offer is None:
             texts.append(_without_package(answer))
         else:
-            texts.append(f"{best.name}, {core.amount_text(best.total, best.offer.currency)}")
+            lots = f"lots: {answer.lots}, " if answer.lots != 1 else ""
+            texts.append(f"{best.name}, {lots}{core.amount_text(best.total, best.offer.currency)}")
     if found.fastest.best is None and found.slowest.best is None:
         return f"package: none, even if every document is as fast as in the fastest pass: {texts[0]}"
     if texts[0] == texts[1]:
@@ -101,8 +105,8 @@ def _without_package(answer: PackageAnswer) -> str:
 
 
 def _rounded_up(seconds: Decimal) -> str:
-    """To the minute from an hour on, else to the second: a forecast is no measurement."""
-    unit = 60 if seconds >= core.SECONDS_PER_HOUR else 1
+    """To the minute from an hour on, else to the second, below ten seconds to the millisecond."""
+    unit = 60 if seconds >= core.SECONDS_PER_HOUR else Decimal(1) if seconds >= _SHORT_SECONDS else Decimal("0.001")
     return core.hours_text((seconds / unit).to_integral_value(ROUND_CEILING) * unit)
 
 
@@ -112,7 +116,8 @@ def _forecast_data(found: Forecast) -> dict[str, Any]:
         "package_changes": found.package_changes,
         "packages": [
             None if answer is None or answer.best is None else
-            {"days": answer.best.days, "lots": answer.lots, "total": str(answer.best.total)}
+            {"billing": answer.best.billing, "days": answer.best.days, "periods": answer.best.periods,
+             "lots": answer.lots, "total": str(answer.best.total)}
             for answer in (found.fastest, found.slowest)
         ],
     }

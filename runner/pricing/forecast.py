@@ -6,6 +6,7 @@ processed by the same configuration on the same hardware, and take the same time
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -40,11 +41,13 @@ class Forecast:
 
 def forecast(
     documents: int, *, measured_documents: int, fastest: Decimal, slowest: Decimal, other_seconds: Decimal = Decimal(0),
-    catalogue: Catalogue | None = None, gpu: str = "", devices: int = 1,
+    catalogue: Catalogue | None = None, gpu: str = "", devices: int = 1, lots: int | None = None,
+    billing: Sequence[str] = ("package",), extra_periods: int = 0,
 ) -> Forecast:
     """Scale a measured range to `documents`; `other_seconds` (installation, export, ...) are added as they are.
 
-    Without a catalogue (own machine) only the durations are given: cost not applicable.
+    `lots`, `billing` and `extra_periods` are the plan's terms, as in the decision. Without a catalogue (own machine)
+    only the durations are given: cost not applicable.
     """
     if documents < 1 or measured_documents < 1:
         raise InputRefused("a forecast needs at least one document", value=min(documents, measured_documents))
@@ -55,7 +58,10 @@ def forecast(
     def package(seconds: Decimal) -> PackageAnswer | None:
         if catalogue is None:
             return None
-        return choose_package(catalogue, gpu, devices=devices, window_seconds=seconds)
+        return choose_package(
+            catalogue, gpu, devices=devices, window_seconds=seconds, lots=lots, billing=billing,
+            extra_periods=extra_periods,
+        )
 
     return Forecast(documents, low, high, package(low), package(high))
 

@@ -10,11 +10,12 @@ from pathlib import Path
 
 from runner.errors import InputRefused, NotAccepted, show_value
 from runner.evidence.rental import Rental
-from runner.pricing.core import amount_text, hours_text
+from runner.pricing.core import MOST_COUNT, amount_text, hours_text
 from runner.pricing.times import parse_instant, seconds_of
 from runner.protocol.read import read_toml_record
 from runner.units import parse_decimal, utc_text
 
+_MOST_DAYS = 99_999
 OWN_MACHINE = "own machine: nothing is rented, cost not applicable"
 
 
@@ -92,11 +93,16 @@ def read_rental(path: Path) -> Rental:
                 "a field of the rental record is empty", file=path, column=name,
                 next_step="fill the field in",
             )
-    for name in ("lots", "days"):
+    for name, most in (("lots", MOST_COUNT), ("days", _MOST_DAYS)):
         if getattr(rental, name) < 1:
             raise InputRefused(
                 "must be 1 or more", file=path, column=name, value=getattr(rental, name),
                 next_step="write a whole number from 1",
+            )
+        if getattr(rental, name) > most:
+            raise InputRefused(
+                f"must be at most {most:,}", file=path, column=name, value=getattr(rental, name),
+                next_step=f"write a whole number from 1 to {most}",
             )
     if parse_decimal(rental.amount, name="amount") < 0:
         raise InputRefused(

@@ -10,7 +10,7 @@ import pytest
 
 from runner.cli.main import run
 from runner.evidence.campaign import Campaign
-from tests.decide.worlds import TARIFF_HEADER, World
+from tests.decide.worlds import TARIFF_HEADER, World, tariffs
 
 ROOT = Path(__file__).resolve().parents[2]
 RENTAL = """\
@@ -27,6 +27,22 @@ currency = "EUR"
 """
 
 
+PLAN = """\
+schema_version = "plan/1"
+zone = "Europe/Berlin"
+deadline = "2026-12-31T09:00:00Z"
+deliverables = ["final"]
+
+[[task]]
+id = "measure"
+title = "Measure"
+kind = "measurement"
+start = "2026-12-01T09:00"
+duration = "24:00:00"
+delivery = true
+"""
+
+
 @pytest.fixture
 def decided(tmp_path: Path) -> Campaign:
     """A chosen at 300.00 EUR, B one attempt only."""
@@ -39,6 +55,8 @@ def decided(tmp_path: Path) -> Campaign:
     campaign.balance.write_bytes(world.balance().dump())
     rows = [f"{gpu},{gpu} card,1,24,3,{cost},EUR,2026-09-24,test," for gpu, cost in (("A", "300.00"), ("B", "310.00"))]
     campaign.tariffs.write_text("\n".join([TARIFF_HEADER, *rows, ""]), encoding="utf-8")
+    campaign.plan.parent.mkdir(parents=True)
+    campaign.plan.write_text(PLAN, encoding="utf-8")
     start = next(row.window for row in world.balance().rows if row.window is not None).starts_at_utc
     (campaign.root / "rental.toml").write_text(
         RENTAL.replace("2026-12-01T08:00:00Z", start).replace("2026-12-04T08:00:00Z", later(start)), encoding="utf-8"
@@ -162,6 +180,51 @@ def test_a_forecast_is_called_a_planning_assumption(decided: Campaign, capsys: p
     found = json.loads(capsys.readouterr().out)
     assert "planning assumption" in found["assumption"]
     assert found["configurations"][0]["forecast"]["slowest_seconds"] == "102000"
+
+
+def test_rule_9_and_13_a_forecast_has_the_terms_of_plan_and_decision(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two lots and hourly offers of the plan; 28 h 20 min at 0.50 for 2 lots are 29.00, not 1,100.00 for one lot."""
+    terms = 'billing = ["package", "hourly"]\nlots = 2\n'
+    for lines, expected in (
+        (("A 3 1100.00", "A hourly 0.50"), "hourly, lots: 2, 29.00 EUR at the slowest"),
+        (("A 3 1100.00",), "package: 3 days, lots: 2, 2,200.00 EUR"),
+        (("A 3 1100.00 lots=1", "A 7 1200.00 lots=1", "A 30 1300.00 lots=1"), "too few lots available"),
+    ):
+        world = World(prices=tariffs(*lines), lots=2, extra={"billing": ("package", "hourly")})
+        world.passes("A", "b1", 100, 101, 102)
+        campaign = Campaign(tmp_path / str(len(lines)) / lines[0].replace(" ", "-"))
+        campaign.note.mkdir(parents=True)
+        campaign.balance.write_bytes(world.balance().dump())
+        campaign.plan.parent.mkdir(parents=True)
+        campaign.plan.write_text(PLAN.replace("\n[[task]]", terms + "\n[[task]]"), encoding="utf-8")
+        rows = [TARIFF_HEADER + ",billing"]
+        for line in lines:
+            _, days, price, *more = line.split()
+            billing, days = ("hourly", "") if days == "hourly" else ("package", days)
+            rows.append(f"A,A card,1,24,{days},{price},EUR,2026-09-24,test,{''.join(more)[5:]},{billing}")
+        campaign.tariffs.write_text("\n".join([*rows, ""]), encoding="utf-8")
+        assert call(campaign, "forecast", "--documents", "100000") == 0
+        assert expected in capsys.readouterr().out
+    campaign.plan.write_text(campaign.plan.read_text(encoding="utf-8").replace("lots = 2", "extra_periods = 1"),
+                             encoding="utf-8")  # fmt: skip
+    assert call(campaign, "forecast", "--documents", "1") == 0
+    out = capsys.readouterr().out
+    assert "forecast for 1 document: " in out
+    assert "1 s to 1.02 s" in out, "short times are not rounded until both ends read alike"
+
+
+@pytest.mark.parametrize("field", ["days", "lots"])
+def test_a_rental_beyond_any_bound_is_refused(
+    decided: Campaign, field: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = decided.root / "rental.toml"
+    text = RENTAL.replace(f"{field} = ", f"{field} = 300000000")
+    record.write_text(text, encoding="utf-8")
+    assert call(decided, "rental", str(record)) == 2
+    error = capsys.readouterr().err
+    assert f"column {field}" in error and "at most" in error
 
 
 @pytest.mark.parametrize("documents", ["0", "-1", "1e6", "many"])
