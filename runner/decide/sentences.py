@@ -52,6 +52,7 @@ SENTENCES: dict[str, str] = {
     "quality.no-pass": "no complete pass over {corpus} with the settings asked for could be judged",
     "quality.excluded": "the complete passes over {corpus} were all excluded for an external reason: none counts",
     "quality.rejected": "no pass over {corpus} was accepted: {why}",
+    "quality.baseline": "the answers on {corpus} are those of the baseline, which itself misses the minimum: {why}",
     "completeness.met": "every deliverable was processed completely",
     "completeness.none": "no complete pass over {corpus}: at most {most_count} of {expected_count} documents",
     "settings.met": "the settings in effect were those asked for",
@@ -190,6 +191,7 @@ SENTENCES: dict[str, str] = {
     # undecided
     "undecided.nothing-measured": "Nothing was measured yet.",
     "undecided.no-accepted-pass": "No accepted pass.",
+    "undecided.baseline": "No accepted pass: the baseline itself misses the minimum, so no hardware helps.",
     "undecided.too-few-passes": "Fewer passes than the protocol's minimum of {least_count}.",
     "undecided.none-admissible": "No configuration is admissible.",
     "undecided.fails": (
@@ -221,10 +223,14 @@ SENTENCES: dict[str, str] = {
     "help.window": "{name}: shorten the plan, or ask for further periods in it explicitly.",
     "help.overrun": "{name}: let the last collection wait for task {task}, or plan it later.",
     "help.availability": "{name}: plan with the lots that are available, or another GPU.",
+    "help.baseline": (
+        "Another model, or a minimum that fits the purpose, in a new revision of the protocol with a new final corpus: "
+        "the baseline itself misses the frozen minimum."
+    ),
     "help.cause": "{name}: look into the cause of the failed constraint ({constraint}).",
     "help.more-passes": (
         "More passes under the same protocol, for all variants alike (at most {more_count} more): they can move "
-        "the medians, but not narrow a range."
+        "the medians, but not narrow a range. Command: make measure GPU={gpu} PASSES={most_count}"
     ),
     "help.spread": (
         "Look into the widest range, {range_seconds} of {name}: one pass took {outermost_seconds}, its median is "

@@ -96,36 +96,57 @@ def _money(amount: Decimal, option: Option) -> str:
 
 def reasons_for_nothing(balance: Balance, rows: Sequence[BalanceRow]) -> tuple[Reason, ...]:
     """Why no configuration is admissible: one sentence for all, one for each."""
-    if not any(row.accepted for row in rows):
+    if rows and all(_bad_baseline(row) for row in rows):
+        first = say("undecided.baseline")
+    elif not any(row.accepted for row in rows):
         first = say("undecided.no-accepted-pass")
     elif all(row.first_failed == "enough passes" for row in rows if row.accepted):
         first = say("undecided.too-few-passes", least_count=str(balance.min_accepted))
     else:
         first = say("undecided.none-admissible")
-    return (first, *(_failing(row) for row in rows))
+    groups: list[list[BalanceRow]] = []
+    for row in rows:
+        group = next((group for group in groups if _cause(group[0]) == _cause(row)), None)
+        if group is None:
+            groups.append([row])
+        else:
+            group.append(row)
+    return (first, *(_failing(group) for group in groups))
 
 
-def _failing(row: BalanceRow) -> Reason:
+def _cause(row: BalanceRow) -> tuple[str, Reason | str]:
     found = next((c for c in row.constraints if c.name == row.first_failed), None)
+    return row.first_failed or "-", found.reason if found else "-"
+
+
+def _bad_baseline(row: BalanceRow) -> bool:
+    return any(c.name == row.first_failed and c.reason.code == "quality.baseline" for c in row.constraints)
+
+
+def _failing(rows: Sequence[BalanceRow]) -> Reason:
+    """Configurations that fail for the same cause, in one sentence; what is not counted is no attempt here."""
+    constraint, why = _cause(rows[0])
     return say(
         "undecided.fails",
-        name=row.configuration_id,
-        constraint=row.first_failed or "-",
-        why=found.reason if found else "-",
-        accepted_count=str(row.accepted),
-        attempts_count=str(row.attempts),
+        name=", ".join(row.configuration_id for row in rows),
+        constraint=constraint,
+        why=why,
+        accepted_count=str(sum(row.accepted for row in rows)),
+        attempts_count=str(sum(row.attempts - row.not_counted for row in rows)),
     )
 
 
 def help_for_nothing(balance: Balance, rows: Sequence[BalanceRow]) -> tuple[Reason, ...]:
     """What each configuration lacks."""
-    found = []
+    found = [say("help.baseline")] if any(_bad_baseline(row) for row in rows) else []
     for row in rows:
         name = row.configuration_id
         match row.first_failed:
             case "enough passes":
                 missing = balance.min_accepted - min((s.accepted for s in row.summaries), default=0)
                 found.append(say("help.passes", name=name, more_count=str(missing)))
+            case "quality" if _bad_baseline(row):
+                pass  # said once for all of them
             case "quality" if any(c.reason.code == "quality.excluded" for c in row.constraints):
                 found.append(say("help.excluded", name=name))
             case "memory":
@@ -173,7 +194,10 @@ def help_for_tie(balance: Balance, tied: Sequence[Option]) -> tuple[Reason, ...]
     found = []
     left = balance.passes_most - max((s.accepted for option in tied for s in option.row.summaries), default=0)
     if left > 0:
-        found.append(say("help.more-passes", more_count=str(left)))
+        for gpu in dict.fromkeys(option.row.gpu for option in tied):
+            found.append(
+                say("help.more-passes", more_count=str(left), gpu=gpu, most_count=str(balance.passes_most))
+            )
     widest = max(
         (summary for option in tied for summary in option.row.summaries if summary.range_seconds is not None),
         key=lambda summary: (Decimal(summary.range_seconds or "0"), summary.configuration_id),

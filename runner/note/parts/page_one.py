@@ -138,8 +138,11 @@ def _glance_row(row: BalanceRow, evidence: Evidence, speaker: Speaker) -> dict[s
 
 
 def _documents(evidence: Evidence) -> int:
+    """Documents of the deliverables that an accepted pass has covered: none without one."""
     wanted = evidence.lock.judgement.deliverables
-    return sum(corpus.documents for corpus in evidence.lock.judgement.corpora if corpus.id in wanted)
+    covered = {s.corpus_id for row in evidence.measured_rows for s in row.summaries if s.accepted}
+    corpora = evidence.lock.judgement.corpora
+    return sum(corpus.documents for corpus in corpora if corpus.id in wanted and corpus.id in covered)
 
 
 def _windows(evidence: Evidence, row: BalanceRow | None) -> list[WindowFacts]:

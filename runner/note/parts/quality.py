@@ -61,8 +61,10 @@ def _shared(tables: list[tuple[str, Rows]], speaker: Speaker) -> Rows:
 
 def _reproduction(evidence: Evidence, speaker: Speaker) -> dict[str, str]:
     """The goal of M27, and how many of the passes whose predictions were judged reach it; `` if none was."""
+    # Task quality has no check of its own: it is reached where all checks of quality are.
+    task_quality = evidence.lock.protocol.reproduction.goal == "task_quality"
     found = [
-        check.status
+        check.status if not task_quality else "passed" if _quality_reached(verdict) else "failed"
         for row in evidence.measured_rows
         for attempt in attempts_of(evidence, row)
         if (verdict := evidence.verdicts.get(attempt.attempt_id)) is not None
@@ -74,6 +76,12 @@ def _reproduction(evidence: Evidence, speaker: Speaker) -> dict[str, str]:
         "met": speaker.fmt.integer(sum(status == "passed" for status in found)),
         "judged": speaker.fmt.integer(len(found)) if found else "",
     }
+
+
+def _quality_reached(verdict: Verdict) -> bool:
+    names = ("metric", "drop", "agreement", "flips")
+    checks = [check for check in verdict.checks if check.name in names or check.name.startswith("subgroup ")]
+    return all(check.status == "passed" for check in checks)
 
 
 def _judged(evidence: Evidence, row: BalanceRow) -> list[Verdict]:
