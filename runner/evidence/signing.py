@@ -163,8 +163,12 @@ def _check_signer(
         allowed = file.with_name("signers")
         allowed.write_text(line + "\n", encoding="utf-8")
         found = _ssh_keygen("-Y", "find-principals", "-s", str(file), "-f", str(allowed), stdin=b"")
-        names = found.stdout.decode("utf-8", "replace").splitlines() if found.returncode == 0 else []
-        if not names and public_key in line:
+        listed = found.stdout.decode("utf-8", "replace").splitlines() if found.returncode == 0 else []
+        # `!name` in a list of patterns says who it is not: it names no signer.
+        names = [name for name in listed if not name.startswith("!")]
+        if listed and not names:
+            refusal = "the signers file names this key, but its line only says who is not meant (!)"
+        if not listed and public_key in line:
             refusal = "the signers file names this key, but on a line that does not hold now (its dates or options)"
         for name in names:
             done = _ssh_keygen(

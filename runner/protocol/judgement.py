@@ -97,6 +97,7 @@ def collect(campaign: Campaign, protocol: Protocol, plan: Plan, references: Path
         _check_baseline_inputs(campaign, protocol, files, corpus, folder)
         locked.append(_locked(campaign, protocol, files, corpus, table, references, procedure))
         warnings += [f"corpus {files.id}: {text}" for text in corpus.warnings]
+        _refuse_same_texts(campaign, files.id, corpora)
         if files.seen_before:
             warnings.append(f"corpus {files.id} was seen before: the note will say so")
     outside = not folder.path.resolve().is_relative_to(campaign.root.resolve())
@@ -181,6 +182,11 @@ def locked_files(campaign: Campaign, name: str) -> tuple[LockedFile, ...]:
 
 def _locked_file(campaign: Campaign, file: Path, *, named: Path | None = None) -> LockedFile:
     path = (named or file).relative_to(campaign.root).as_posix()
+    if not file.resolve().is_relative_to(campaign.root.resolve()):
+        raise InputRefused(
+            "the file is a link out of the campaign folder: decision, note and archive would lack it", file=file,
+            next_step="put the file itself there",
+        )
     return LockedFile(path=path, sha256=sha256_file(file), bytes=file.stat().st_size)
 
 
@@ -210,8 +216,15 @@ def _check_baseline_inputs(
 ) -> None:
     """Reference predictions of another model or corpus are no reference for this one (M2, M8)."""
     sidecar = baseline_path(campaign, protocol, files.id).with_suffix(".json")
-    if protocol.baseline.file is not None or not sidecar.is_file():
+    if protocol.baseline.file is not None:
         return
+    if not sidecar.is_file():
+        _baseline_file(campaign, protocol, files.id)  # without predictions that is what to say
+        raise InputRefused(
+            f"the baseline of corpus '{files.id}' has no record of what made it: which model and corpus is not known",
+            file=sidecar,
+            next_step="runner baseline (untimed); predictions made elsewhere are named as file under [baseline]",
+        )
     made = load_json_file(sidecar)
     now = {
         "corpus": ("corpus_records_sha256", corpus.records_sha256),
@@ -277,6 +290,7 @@ def check_inputs(campaign: Campaign, protocol: Protocol, plan: Plan, corpora: Ma
     for item in protocol.procedures():
         find_procedure(item, campaign.protocol_dir)
     for files in protocol.corpus:
+        _refuse_same_texts(campaign, files.id, corpora)
         _check_tuning(campaign, files, corpora[files.id])
         _check_subgroups(campaign, protocol, files, corpora[files.id])
 
@@ -297,6 +311,23 @@ def _check_deliverables(campaign: Campaign, protocol: Protocol, plan: Plan) -> N
                 f"the task {show_value(task.id)} is about no corpus of the protocol; there are {', '.join(known)}",
                 file=campaign.plan, column="task.corpus", value=task.corpus,
                 next_step="name a corpus id in that task of protocol/plan.toml",
+            )
+
+
+def _refuse_same_texts(campaign: Campaign, corpus_id: str, corpora: Mapping[str, Corpus]) -> None:
+    """One set of texts under two ids would count as two deliverables and halve the cost of each (M37, M38)."""
+    texts = sorted(document.text for document in corpora[corpus_id].documents)
+    for other, corpus in corpora.items():
+        if other == corpus_id:
+            return  # those after it are compared with it in their own turn
+        if texts == sorted(document.text for document in corpus.documents):
+            same = corpus.records_sha256 == corpora[corpus_id].records_sha256
+            raise InputRefused(
+                f"the corpora '{other}' and '{corpus_id}' are one: "
+                + ("the same records" if same else "the same texts under other ids or labels"),
+                file=campaign.protocol, column="corpus", value=corpus_id,
+                details=(f"{other}: {corpus.path}", f"{corpus_id}: {corpora[corpus_id].path}"),
+                next_step="leave one of them out: every deliverable is a corpus of its own",
             )
 
 

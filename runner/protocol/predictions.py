@@ -7,6 +7,7 @@ ten million rows stay small; line numbers are those of the file (Parquet: row fr
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,9 @@ Integers = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
 _LISTED = 20
+_NUMBER = re.compile(
+    r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[+-]?[0-9]+)?|[+-]?(?:nan|inf|infinity)", re.IGNORECASE | re.ASCII
+)
 _NEEDED = "a prediction file needs the columns id and label, named exactly so; score is optional"
 _AGAIN = "write the file again as Parquet with text columns id and label"
 
@@ -181,13 +185,15 @@ def _has_column(path: Path, name: str) -> bool:
 
 
 def _number(text: str | None, line: int, faults: list[str]) -> float:
-    """A score as Python reads floats; an empty cell or another text is a fault of the file."""
-    try:
+    """A score in plain digits, or nan and inf (which are then not finite); all else is a fault of the file.
+
+    Python's own spellings, such as `0.9_0`, other alphabets' digits or blanks around, are no numbers here.
+    """
+    if _NUMBER.fullmatch(text or "") is not None:
         return float(text or "")
-    except ValueError:
-        if len(faults) < _LISTED:
-            faults.append(f"line {line}: score {show_value(text or '')} is not a number")
-        return math.nan
+    if len(faults) < _LISTED:
+        faults.append(f"line {line}: score {show_value(text or '')} is not a number")
+    return math.nan
 
 
 def label_codes(labels: pa.ChunkedArray, table: tuple[str, ...]) -> Codes:

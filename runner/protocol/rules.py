@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
@@ -14,6 +15,10 @@ from runner.protocol.schema import OWN, MetricName, Plan, Protocol
 from runner.protocol.variants import expand
 
 Place = tuple[str | int, ...]
+_BELOW_ZERO = ("mcc", "quadratic_kappa")
+_LARGEST_SEED = 2**32 - 1  # what every random generator of an engine takes
+_LARGEST_BATCH = 999_999
+_MOST = {"timeout_seconds": 366 * 86_400, "passes_planned": 10_000, "passes_most": 10_000}
 
 
 @dataclass(frozen=True)
@@ -28,6 +33,7 @@ class Finding:
 def protocol_findings(protocol: Protocol) -> list[Finding]:
     """All faults between fields, in no particular order."""
     return [
+        *_question(protocol),
         *_measurement(protocol),
         *_corpora(protocol),
         *_quality(protocol),
@@ -63,6 +69,17 @@ def _duplicates(names: Iterable[object], place: Place, what: str, key: str | Non
         seen.add(name)
 
 
+def _question(protocol: Protocol) -> Iterator[Finding]:
+    """The note begins with it: neither nothing nor what cannot be seen (M1)."""
+    text = protocol.question.text
+    if not text.strip():
+        yield Finding(("question", "text"), "the question is empty: the note begins with it")
+    hidden = sorted({sign for sign in text if unicodedata.category(sign) == "Cc" and sign not in "\n\t"})
+    if hidden:
+        named = ", ".join(f"U+{ord(sign):04X}" for sign in hidden)
+        yield Finding(("question", "text"), f"the question holds control characters ({named})")
+
+
 def _measurement(protocol: Protocol) -> Iterator[Finding]:
     limits = protocol.measurement
     if limits.passes_planned < limits.min_accepted:
@@ -80,8 +97,30 @@ def _measurement(protocol: Protocol) -> Iterator[Finding]:
     if not limits.seeds:
         yield Finding(("measurement", "seeds"), "at least one seed is needed, such as seeds = [0]")
     yield from _duplicates(limits.seeds, ("measurement", "seeds"), "seed")
+    for index, seed in enumerate(limits.seeds):
+        if not 0 <= seed <= _LARGEST_SEED:
+            yield Finding(("measurement", "seeds", index), f"a seed is a whole number from 0 to {_LARGEST_SEED}")
+    for key, most in _MOST.items():
+        if getattr(limits, key) > most:
+            yield Finding(("measurement", key), f"{key} is at most {most}")
+    yield from _batches(protocol)
     if Decimal(limits.sample_interval_seconds) <= 0:
         yield Finding(("measurement", "sample_interval_seconds"), "the sample interval must be greater than 0 seconds")
+
+
+def _batches(protocol: Protocol) -> Iterator[Finding]:
+    """Batch sizes that no device could hold are typing errors: known now, not after paid hours."""
+    found: list[tuple[Place, object]] = [
+        (("baseline", "settings", "batch_size"), protocol.baseline.settings.batch_size),
+        *((("variant", at, "settings", "batch_size"), item.settings.batch_size)
+          for at, item in enumerate(protocol.variant)),
+        *((("series", at, "base", "batch_size"), item.base.batch_size) for at, item in enumerate(protocol.series)),
+        *((("series", at, "values", place), value) for at, item in enumerate(protocol.series)
+          if item.variable == "batch_size" for place, value in enumerate(item.values)),
+    ]  # fmt: skip
+    for place, size in found:
+        if isinstance(size, int) and size > _LARGEST_BATCH:
+            yield Finding(place, f"a batch holds at most {_LARGEST_BATCH} texts")
 
 
 def _corpora(protocol: Protocol) -> Iterator[Finding]:
@@ -120,6 +159,13 @@ def _quality(protocol: Protocol) -> Iterator[Finding]:
     yield from _range(quality.min_agreement, ("quality", "min_agreement"), None)
     if Decimal(quality.max_drop) < 0:
         yield Finding(("quality", "max_drop"), "max_drop is a tolerated loss and cannot be negative")
+    widest = 2 if quality.metric in _BELOW_ZERO else 1
+    if quality.metric != OWN and Decimal(quality.max_drop) > widest:
+        yield Finding(
+            ("quality", "max_drop"),
+            f"{quality.metric} cannot drop by more than {widest}: this limit would never refuse anything "
+            "(a share, not a percentage)",
+        )
     seen: set[tuple[str, str, str]] = set()
     for index, group in enumerate(quality.subgroup):
         metric = group.metric or quality.metric
@@ -151,7 +197,7 @@ def _evaluation(protocol: Protocol) -> Iterator[Finding]:
 def _range(text: str, place: Place, metric: MetricName | None) -> Iterator[Finding]:
     if metric == OWN:
         return  # only its procedure knows the range
-    lowest = -1 if metric in ("mcc", "quadratic_kappa") else 0
+    lowest = -1 if metric in _BELOW_ZERO else 0
     if not lowest <= Decimal(text) <= 1:
         yield Finding(place, f"{place[-1]} lies outside {lowest} to 1 (a share, not a percentage)")
 

@@ -84,6 +84,20 @@ def test_signers_file_decides_who_is_trusted(tmp_path: Path, signature: bytes, k
     assert check.reason == "the signer is not in the signers file"
 
 
+def test_m53_a_negated_pattern_names_no_signer(tmp_path: Path, signature: bytes, key: SigningKey) -> None:
+    """As OpenSSH matches pattern lists: `!me` is who is not meant."""
+    signers = tmp_path / "signers"
+    signers.write_text(f"!me {key.public_key}\n", encoding="utf-8")
+    check = check_signature(DATA, signature, Purpose.NOTE, signers)
+    assert (check.valid, check.signer) == (False, None) and "who is not meant" in check.reason
+    signers.write_text(f"!me,buyer@example.org {key.public_key}\n", encoding="utf-8")
+    assert check_signature(DATA, signature, Purpose.NOTE, signers).signer == "buyer@example.org"
+    signers.write_text(f"!me,* {key.public_key}\n", encoding="utf-8")
+    assert check_signature(DATA, signature, Purpose.NOTE, signers).signer == "*"
+    signers.write_text(f"!buyer@example.org,buyer@example.org {key.public_key}\n", encoding="utf-8")
+    assert not check_signature(DATA, signature, Purpose.NOTE, signers).valid, "excluded wins over named"
+
+
 def test_signers_file_may_allow_only_other_purposes(tmp_path: Path, signature: bytes, key: SigningKey) -> None:
     signers = tmp_path / "signers"
     signers.write_text(f'me namespaces="{Purpose.LOCK}" {key.public_key}\n', encoding="utf-8")

@@ -163,6 +163,8 @@ def test_qu_08_a_new_freeze_has_a_new_number_and_both_stay(
     write_csv(campaign.protocol_dir / "corpus" / "second.csv", ("id", "text", "label", "stratum"), fresh)
     write_predictions(campaign.baseline_dir / "small-final-r2.parquet", [(row[0], row[2]) for row in fresh])
     assert run(["--campaign", str(tmp_path), "protocol", "revise", "--corpus", "corpus/second.csv"]) == 0
+    text = campaign.protocol.read_text(encoding="utf-8").replace("small-final.parquet", "small-final-r2.parquet")
+    campaign.protocol.write_text(text, encoding="utf-8")
     assert run(["--campaign", str(tmp_path), "freeze"]) == 0
     capsys.readouterr()
     second = load_lock(campaign)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import shutil
+from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from tests.support.small_campaign import (
     PLAN,
     PROTOCOL,
     ROWS,
+    forget_given_baseline,
     make_attempt,
     make_campaign,
     store_attempt,
@@ -117,12 +119,36 @@ def test_m38_a_plan_of_two_deliverables_says_which_is_measured_when(tmp_path: Pa
     assert caught.value.line is not None
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda row: row, "the same records"),
+        (lambda row: (f"other-{row[0]}", *row[1:]), "the same texts under other ids or labels"),
+    ],
+)
+def test_m37_m38_one_corpus_under_two_ids_is_not_two_deliverables(
+    tmp_path: Path, change: Callable[[tuple[str, ...]], tuple[str, ...]], words: str
+) -> None:
+    """The cost per validated corpus would be halved by writing one corpus down twice."""
+    campaign = two_corpora(tmp_path)
+    rows = [change(tuple(row)) for row in ROWS]
+    write_csv(campaign.protocol_dir / "corpus" / "second.csv", ("id", "text", "label", "stratum"), rows)
+    write_predictions(campaign.baseline_dir / "second.parquet", [(row[0], row[2]) for row in rows])
+    with pytest.raises(InputRefused, match=f"'small-final' and 'second' are one: {words}"):
+        freeze(campaign)
+    assert not campaign.lock.exists()
+    one_more = [*rows, ("extra", "a text of its own", "pos", "long")]
+    write_csv(campaign.protocol_dir / "corpus" / "second.csv", ("id", "text", "label", "stratum"), one_more)
+    write_predictions(campaign.baseline_dir / "second.parquet", [(row[0], row[2]) for row in one_more])
+    freeze(campaign)
+
+
 @pytest.mark.e2e
 @pytest.mark.timeout(900)
 def test_m27_a_real_campaign_of_two_corpora_and_two_seeds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """M27, M38: baseline, freeze, 16 real attempts in child processes, verdicts, decision; deliverables count once."""
     campaign = two_corpora(tmp_path)
-    shutil.rmtree(campaign.baseline_dir)
+    forget_given_baseline(campaign)
     shutil.rmtree(campaign.protocol_dir / "model")
     shutil.copytree(ROOT / "protocol" / "model", campaign.protocol_dir / "model")
     with (ROOT / "protocol" / "corpus" / "final.csv").open(encoding="utf-8", newline="") as stream:

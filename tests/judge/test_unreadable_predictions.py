@@ -163,3 +163,24 @@ def test_the_file_of_an_attempt_is_a_rejected_verdict_with_the_place(
     assert fault.column is None or f"column {fault.column}" in reason
     assert fault.value is None or f"value {fault.value}" in reason.replace("\\\\", "\\")
     assert f"{path.name}:{fault.line}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("text", ["1_0", "0.9_0", " 0.9", "0.9 ", "٠.٩", "0x1p-1", "0,9", "1e", "."])
+def test_re08_a_score_is_a_plain_decimal(tmp_path: Path, text: str) -> None:
+    """DESIGN 5: strict numbers of no locale; Python's own spellings are none."""
+    from runner.protocol.predictions import read_predictions, score_faults
+
+    path = tmp_path / "p.csv"
+    path.write_text(f'id,label,score\na,pos,0.5\nb,neg,"{text}"\n', encoding="utf-8")
+    (fault,) = score_faults(read_predictions(path))
+    assert fault.startswith("line 3: score ") and fault.endswith("is not a number")
+
+
+def test_re08_decimals_with_and_without_exponent_are_read(tmp_path: Path) -> None:
+    from runner.protocol.predictions import read_predictions, score_faults
+
+    path = tmp_path / "p.csv"
+    path.write_text("id,label,score\na,pos,5e-1\nb,neg,1\nc,neg,.25\nd,neg,nan\n", encoding="utf-8")
+    found = read_predictions(path)
+    assert found.score is not None and found.score.tolist()[:3] == [0.5, 1.0, 0.25]
+    assert score_faults(found) == ("line 5: score nan not finite",)

@@ -16,7 +16,7 @@ from runner.evidence.campaign import Campaign
 from runner.evidence.canonical import content_sha256
 from runner.protocol.freeze import freeze
 from runner.protocol.modelformat import check_model_files, check_safetensors
-from tests.support.small_campaign import PROTOCOL, make_campaign, safetensors
+from tests.support.small_campaign import PROTOCOL, forget_given_baseline, make_campaign, safetensors
 
 pytest.importorskip("torch")
 ROOT = Path(__file__).parents[2]
@@ -112,7 +112,7 @@ def test_a_broken_model_is_refused_before_and_after_the_freeze(
     for path in (campaign.lock, campaign.lock_signature):
         path.unlink()
     assert words in refused(campaign, capsys, "freeze")
-    shutil.rmtree(campaign.baseline_dir)
+    forget_given_baseline(campaign)
     assert words in refused(campaign, capsys, "baseline")
 
 
@@ -122,7 +122,7 @@ def test_a_model_that_only_loading_shows_to_be_wrong_is_refused_at_the_baseline(
     campaign: Campaign, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
     ONLY_LOADING_SHOWS[name](campaign.protocol_dir / "model")
-    shutil.rmtree(campaign.baseline_dir)
+    forget_given_baseline(campaign)
     shown = refused(campaign, capsys, "baseline")
     assert "the model cannot be used as the baseline asks" in shown
 
@@ -140,6 +140,14 @@ def test_m2_a_baseline_of_another_model_or_corpus_is_refused_at_the_freeze(
         "model_files_sha256": content_sha256([file.as_json() for file in frozen.model_files]),
     }
     campaign.lock.unlink()
+    predictions = (campaign.baseline_dir / "small-final.parquet").read_bytes()
+    forget_given_baseline(campaign)
+    assert "the baseline of corpus 'small-final' is missing" in refused(campaign, capsys, "freeze")
+    campaign.baseline_dir.mkdir()
+    (campaign.baseline_dir / "small-final.parquet").write_bytes(predictions)
+    # Taking the record away is no way around the check; only a file declared as given needs none.
+    shown = refused(campaign, capsys, "freeze")
+    assert "no record of what made it" in shown and not campaign.lock.exists()
     sidecar = campaign.baseline_dir / "small-final.json"
     sidecar.write_text(json.dumps(right), encoding="utf-8")
     freeze(campaign)
@@ -155,7 +163,7 @@ def test_co13_a_text_of_zero_tokens_ends_the_baseline_with_its_id(
 ) -> None:
     """CO-13, point 3: `zero tokens, id e1`, never a crash."""
     allow_a_text_without_tokens(campaign)
-    shutil.rmtree(campaign.baseline_dir)
+    forget_given_baseline(campaign)
     assert "zero tokens, id e1" in refused(campaign, capsys, "baseline")
 
 

@@ -13,7 +13,7 @@ from runner.cli.main import run as runner
 from runner.errors import InputRefused, NotAccepted
 from runner.evidence.campaign import Campaign
 from runner.measure.baseline import make_baselines
-from tests.support.small_campaign import PROTOCOL, make_campaign
+from tests.support.small_campaign import PROTOCOL, forget_given_baseline, make_campaign
 
 pytest.importorskip("torch")
 ROOT = Path(__file__).parents[2]
@@ -28,7 +28,7 @@ def campaign(tmp_path: Path) -> Campaign:
     made = make_campaign(tmp_path, rows=ROWS, protocol=protocol)
     shutil.rmtree(made.protocol_dir / "model")
     shutil.copytree(ROOT / "protocol" / "model", made.protocol_dir / "model")
-    shutil.rmtree(made.baseline_dir)
+    forget_given_baseline(made)
     made.tariffs.write_text("gpu,device_pattern\n", encoding="utf-8")
     return made
 

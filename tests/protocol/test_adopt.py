@@ -16,7 +16,7 @@ from runner.evidence.campaign import Campaign
 from runner.protocol.edit import LEFT_OUT, edited
 from runner.protocol.read import read_plan, read_protocol
 from runner.protocol.toml import Place, TomlDocument, read_toml
-from tests.support.small_campaign import ROWS, make_campaign, write_csv, write_predictions
+from tests.support.small_campaign import ROWS, make_campaign, with_given_baseline, write_csv, write_predictions
 
 ROOT = Path(__file__).parents[2]
 
@@ -130,6 +130,11 @@ def test_protocol_new_writes_a_plan_that_freezes(tmp_path: Path, capsys: pytest.
     assert run([*new, "--start", "2027-10-04T09:00", "--deadline", "2027-10-08T12:00", "--zone", "Europe/Berlin"]) == 0
     assert read_plan(campaign.plan).deliverables == ("mine-final",)
     write_predictions(campaign.baseline_dir / "mine-final.parquet", [(row[0], row[2]) for row in ROWS])
+    assert run(["--campaign", str(tmp_path), "freeze"]) == 2
+    assert "no record of what made it" in capsys.readouterr().err
+    text = campaign.protocol.read_text(encoding="utf-8")
+    campaign.protocol.write_text(with_given_baseline(text), encoding="utf-8")
+    shutil.move(campaign.baseline_dir / "mine-final.parquet", campaign.baseline_dir / "small-final.parquet")
     assert run(["--campaign", str(tmp_path), "freeze"]) == 0, capsys.readouterr().err
     assert run(["--campaign", str(tmp_path), "window"]) == 0, capsys.readouterr().err
 

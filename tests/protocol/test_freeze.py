@@ -379,3 +379,21 @@ def test_a_hub_model_is_another_one_under_another_name(campaign: Campaign) -> No
     old = lock.judgement.model_copy(update=update)
     new = lock.judgement.model_copy(update={**update, "protocol": content})
     assert [change.field for change in judgement_changes(old, new)] == ["model.source"]
+
+
+@pytest.mark.parametrize("name", ["corpus/final.csv", "baseline/small-final.parquet"])
+def test_m8_a_file_that_is_a_link_out_of_the_campaign_is_refused_at_the_freeze(tmp_path: Path, name: str) -> None:
+    """Later decision, note and archive would lack it: better known before paid hours."""
+    campaign = make_campaign(tmp_path / "campaign")
+    path = campaign.protocol_dir / name
+    elsewhere = tmp_path / path.name
+    path.rename(elsewhere)
+    path.symlink_to(elsewhere)
+    with pytest.raises(InputRefused, match="a link out of the campaign folder"):
+        freeze(campaign)
+    assert not campaign.lock.exists()
+    inside = path.with_name(f"real-{path.name}")
+    elsewhere.rename(inside)
+    path.unlink()
+    path.symlink_to(inside.name)  # a link within the campaign stays possible
+    freeze(campaign)

@@ -72,6 +72,16 @@ FAULTS = [
     ("[quality]", "[measurement]\npasses_planned = 2\n\n[quality]", "passes_planned", "less than min_accepted"),
     ("[quality]", "[measurement]\nseeds = [1, 1]\n\n[quality]", "seeds", "stands twice"),
     ("[quality]", '[reproduction]\ngoal = "bounded"\n\n[quality]', "goal", "belong together"),
+    ('text = "Which batch size costs least?"', 'text = " "', "text =", "the question is empty"),
+    ("costs least?", "costs\\u0000 least?", "text =", "control characters (U+0000)"),
+    ("costs least?", "costs\\u0085 \\u001bleast?", "text =", "control characters (U+001B, U+0085)"),
+    ('max_drop = "0.10"', 'max_drop = "2"', "max_drop", "cannot drop by more than 1"),
+    ("[quality]", "[measurement]\nseeds = [-1]\n\n[quality]", "seeds", "whole number from 0 to 4294967295"),
+    ("[quality]", "[measurement]\nseeds = [0, 99999999999999999999999]\n\n[quality]", "seeds", "from 0 to 4294967295"),
+    ("[quality]", f"[measurement]\ntimeout_seconds = {10**20 - 1}\n\n[quality]", "timeout", "at most 31622400"),
+    ("[quality]", f"[measurement]\npasses_most = {2**63 - 1}\n\n[quality]", "passes_most", "at most 10000"),
+    ("values = [1, 4, 8]", f"values = [1, {10**23}]", "values", "at most 999999 texts"),
+    ("[quality]", f"[baseline.settings]\nbatch_size = {10**6}\n\n[quality]", "batch_size =", "at most 999999 texts"),
     ("[quality]", '[model.single_logit]\npositive = "p"\nnegative = "p"\n\n[quality]', "negative", "the same label"),
 ]
 
@@ -86,6 +96,14 @@ def test_every_fault_is_refused_with_its_line(tmp_path: Path, old: str, new: str
     if not new.startswith("values = [\n"):
         line = line_of(text, part)
         assert error.line == line or any(detail.startswith(f"line {line}:") for detail in error.details), str(error)
+
+
+def test_m28_what_a_metric_below_zero_may_lose_is_twice_as_much(tmp_path: Path) -> None:
+    text = PROTOCOL.replace('metric = "accuracy"', 'metric = "mcc"').replace('max_drop = "0.10"', 'max_drop = "2"')
+    path = tmp_path / "good.toml"
+    path.write_text(text, encoding="utf-8")
+    assert read_protocol(path).quality.max_drop == "2"
+    assert "more than 2" in str(refused(tmp_path, text.replace('max_drop = "2"', 'max_drop = "2.1"')))
 
 
 def test_all_faults_are_named_at_once(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -131,6 +132,21 @@ def safetensors(header: Mapping[str, Any], data: bytes = b"") -> bytes:
     return len(raw).to_bytes(8, "little") + raw + data
 
 
+def with_given_baseline(protocol: str) -> str:
+    """The protocol with the baseline declared as a given file, as no `runner baseline` made it (M2)."""
+    if "[baseline]" in protocol:
+        return protocol
+    name = "baseline" if protocol.count("[[corpus]]") > 1 else "baseline/small-final.parquet"
+    return f'{protocol}\n[baseline]\nfile = "{name}"\n'
+
+
+def forget_given_baseline(campaign: Campaign) -> None:
+    """No baseline any more, and none declared: the next is made by `runner baseline`."""
+    shutil.rmtree(campaign.baseline_dir, ignore_errors=True)
+    head, _, _ = campaign.protocol.read_text(encoding="utf-8").partition("\n[baseline]")
+    campaign.protocol.write_text(head, encoding="utf-8")
+
+
 def make_campaign(
     root: Path,
     *,
@@ -151,7 +167,7 @@ def make_campaign(
     )
     (model / "tokenizer_config.json").write_text(json.dumps({"model_max_length": 256}), encoding="utf-8")
     (model / "model.safetensors").write_bytes(safetensors({"__metadata__": {"note": "a stand-in: never loaded here"}}))
-    campaign.protocol.write_text(protocol, encoding="utf-8")
+    campaign.protocol.write_text(with_given_baseline(protocol), encoding="utf-8")
     campaign.plan.write_text(plan, encoding="utf-8")
     if baseline is None:
         baseline = [(row[0], row[2]) for row in rows]
