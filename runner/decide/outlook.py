@@ -64,7 +64,7 @@ def outlook(
         package_reason=None if best is not None else next(c.reason for c in constraints if c.status != "met"),
         unpriced_days=() if overrun else answer.unpriced_cheaper,
         lots=answer.lots,
-        packages=tuple(_option(line) for line in answer.lines if line.billing in plan.billing),
+        packages=tuple(_option(line, answer.lots) for line in answer.lines if line.billing in plan.billing),
         constraints=constraints,
     )
 
@@ -110,7 +110,7 @@ def _package(answer: PackageAnswer, line: PackageLine) -> PackageChoice:
     )
 
 
-def _option(line: PackageLine) -> PackageOption:
+def _option(line: PackageLine, lots: int) -> PackageOption:
     assert line.covers is not None and line.slack_seconds is not None
     return PackageOption(
         billing="package" if line.days is not None else "hourly",
@@ -121,6 +121,9 @@ def _option(line: PackageLine) -> PackageOption:
         covers=line.covers,
         slack_seconds=decimal_text(line.slack_seconds),
         available=line.available,
+        one_more_lot=None
+        if line.offer is None or line.offer.lots_available is None
+        else lots < line.offer.lots_available,
     )
 
 

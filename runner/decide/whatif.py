@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import ROUND_FLOOR, Decimal
+from decimal import Decimal
 from fractions import Fraction
 
 from runner.decide.model import Balance, BalanceRow, PackageChoice, PackageOption, Reason
@@ -14,7 +14,8 @@ from runner.decide.summaries import decimal_text
 _MOST_SUBJECTS = 3
 _MOST_NAMES = 8
 SECONDS_PER_DAY = 86400
-_PRICE_PLACES = Decimal("0.0001")
+_PACKAGE_PLACES = 2
+_HOURLY_PLACES = 4
 
 
 _JUMPS = {
@@ -112,7 +113,13 @@ def _price_up(best: BalanceRow, package: PackageChoice, least: Decimal, rival: B
     values = {
         "name": best.configuration_id,
         "gpu": best.gpu,
-        "limit_money": _per_lot(least, package.total, package.price_per_lot, package.currency),
+        "limit_money": _per_lot(
+            least,
+            package.total,
+            package.price_per_lot,
+            package.currency,
+            places=_HOURLY_PLACES if package.days is None else _PACKAGE_PLACES,
+        ),
         "price_money": f"{package.price_per_lot} {package.currency}",
         "other": rival.configuration_id,
     }
@@ -131,7 +138,7 @@ def _unpriced(row: BalanceRow, cost: Decimal, currency: str) -> list[Reason]:
             name=row.configuration_id,
             days_count=str(days),
             gpu=row.gpu,
-            limit_money=f"{_floored(Fraction(cost) / (row.lots * _periods(row, days)))} {currency}",
+            limit_money=f"{_flip(Fraction(cost) / (row.lots * _periods(row, days)), _PACKAGE_PLACES)} {currency}",
         )
         for days in could_win_if_priced(row)
     ]
@@ -143,17 +150,17 @@ def _periods(row: BalanceRow, days: int) -> int:
     return int(seconds // (days * SECONDS_PER_DAY))
 
 
-def _per_lot(limit: Decimal, total: str, price: str, currency: str) -> str:
-    """Price per lot at which the total reaches `limit`; rounded down, so that `less than` stays true."""
-    return f"{_floored(Fraction(limit) * Fraction(price) / Fraction(total))} {currency}"
+def _per_lot(limit: Decimal, total: str, price: str, currency: str, *, places: int = _PACKAGE_PLACES) -> str:
+    """The smallest price per lot in a catalogue at which the total is no longer below `limit`."""
+    return f"{_flip(Fraction(limit) * Fraction(price) / Fraction(total), places)} {currency}"
 
 
-def _floored(value: Fraction) -> str:
-    exact = Decimal(value.numerator) / Decimal(value.denominator)
-    cents = exact.quantize(_PRICE_PLACES, rounding=ROUND_FLOOR)
-    text = decimal_text(cents).rstrip("0")
-    whole, _, places = text.partition(".")
-    return f"{whole}.{places.ljust(2, '0')}"
+def _flip(value: Fraction, places: int) -> str:
+    """Up to the next price that a catalogue can hold: every lower one is below `value`, this one is not."""
+    steps = -(-value.numerator * 10**places // value.denominator)
+    text = decimal_text(Decimal(steps).scaleb(-places)).rstrip("0")
+    whole, _, decimals = text.partition(".")
+    return f"{whole}.{decimals.ljust(2, '0')}"
 
 
 # ---- window, deadline, quality, lots -------------------------------------------------------------
@@ -228,7 +235,8 @@ def _short(value: str) -> str:
 
 def _lots(row: BalanceRow) -> list[Reason]:
     package = row.package
-    if package is None:
+    option = next((o for o in row.packages if package and (o.billing, o.days) == (package.billing, package.days)), None)
+    if package is None or option is None or option.one_more_lot is False:
         return []
     total = Decimal(package.total) / package.lots * (package.lots + 1)
     money = f"{decimal_text(total)} {package.currency}"

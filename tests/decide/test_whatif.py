@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from runner.decide.model import BalanceRow, Decision, Reason
 from runner.decide.options import at_largest, at_smallest
-from runner.evidence.attempt import Status
+from runner.evidence.attempt import Settings, Status
 from runner.pricing.core import Catalogue, Offer
 from tests.decide.test_brute_force import random_world
 from tests.decide.worlds import World, tariffs
@@ -64,12 +64,8 @@ def test_a_shorter_window_and_a_missing_price_are_said() -> None:
     world.passes("A", "b1", 94 * HOUR, 94 * HOUR, 94 * HOUR)
     decision = world.decision()
     texts = {reason.code: reason.text for reason in decision.what_if}
-    assert texts["what-if.shorter-unpriced"].startswith(
-        "A.b1: a window shorter by 24 h would fit the package of 3"
-    )
-    assert texts["what-if.longer-unpriced"].startswith(
-        "A.b1: a window longer by more than 72 h needs the package of"
-    )
+    assert texts["what-if.shorter-unpriced"].startswith("A.b1: a window shorter by 24 h would fit the package of 3")
+    assert texts["what-if.longer-unpriced"].startswith("A.b1: a window longer by more than 72 h needs the package of")
 
 
 def test_m35_with_further_periods_both_sides_of_a_limit_name_the_periods() -> None:
@@ -149,3 +145,34 @@ def test_nothing_accepted_has_no_what_if() -> None:
     world = World()
     world.add("A", "b1", None, status=Status.KILLED)
     assert world.decision().what_if == ()
+
+
+def test_the_limit_of_a_price_is_the_first_one_of_a_catalogue_that_flips() -> None:
+    """52 h: 11.5384 an hour are 599.9968, 11.5385 are 600.0020. Three lots: 103.33 are 309.99, 103.34 are 310.02."""
+    three = {"b1": Settings(batch_size=1, max_length=512, devices=3)}
+    for best, limit, below, rival, options in (
+        ("A hourly {}", "11.5385", "11.5384", "B 3 600.00", {"extra": {"billing": ("package", "hourly")}}),
+        ("A 3 {}", "103.34", "103.33", "B 3 310.00 cards=4", {"settings": three}),
+    ):
+        chosen = {}
+        for price in ("10.00", below, limit):
+            rest = ("A 3 9000.00",) if "hourly" in best else ()
+            world = World(prices=tariffs(best.format(price), rival, *rest), **options)
+            world.passes("A", "b1", 180000, 180000, 180000)
+            world.passes("B", "b1", 180000, 180001, 180002)
+            chosen[price] = (world.decision(), min(row.committed_cost or "" for row in world.balance().rows))
+        code = "what-if.price-up-hourly" if "hourly" in best else "what-if.price-up"
+        (reason,) = _said(chosen["10.00"][0], code)
+        assert reason.values["limit_money"] == f"{limit} EUR"
+        assert Decimal(chosen[below][1]) < Decimal(rival.split()[2]) == Decimal(chosen[limit][1])
+
+
+def test_a_lot_more_is_only_said_where_one_is_left() -> None:
+    """Rule 9: the catalogue knows of two lots; a third is no option."""
+    for stated, said in ((" lots=2", False), (" lots=3", True), ("", True)):
+        world = World(
+            prices=tariffs(f"A 7 350.00 cards=2{stated}"),
+            settings={"b1": Settings(batch_size=1, max_length=512, devices=3)},
+        )
+        world.passes("A", "b1", 10, 11, 12)
+        assert bool(_said(world.decision(), "what-if.lots")) is said
