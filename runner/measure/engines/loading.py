@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from runner.measure.engines.tokenizing import Tokenising
@@ -49,6 +50,8 @@ def load_model(source: ModelSource, settings: dict[str, Any], device: str, torch
 
 
 def load_tokenizer(source: ModelSource, settings: dict[str, Any]) -> Tokenising:
+    if not Path(source.path).is_dir():  # transformers would take the path for a name on the hub, and say so
+        raise AttemptFailed("failed", "missing file", f"the model folder is gone: {source.path}")
     from transformers import AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(
