@@ -14,7 +14,8 @@ MAKEFLAGS += --no-print-directory
 # into a shell line and never expanded by make.
 PYTHON ?= python3
 USER_VARIABLES := PYTHON EXTRAS SYSTEM_TORCH CAMPAIGN GPU BATCHES SERIES PASSES HOURS DAYS LOTS ACCEPTED NOTE_LANG \
-  RENTAL FROM LICENCE PERMISSION TUNING GROUP_COLUMN SKIP_EMPTY SIGNERS FIGURES TESTS DOCUMENTS LEDGER TO TARIFFS ATTEMPT REASON RULE \
+  RENTAL FROM LICENCE PERMISSION TUNING ID_COLUMN TEXT_COLUMN LABEL_COLUMN GROUP_COLUMN SKIP_EMPTY SIGNERS FIGURES TESTS \
+  DOCUMENTS LEDGER TO TARIFFS ATTEMPT REASON RULE \
   NNODES NODE_RANK RDZV_ENDPOINT RDZV_BACKEND RDZV_ID MODEL DEVICE
 $(foreach name,$(USER_VARIABLES),$(eval override $(name) := $$(value $(name))))
 export $(USER_VARIABLES)
@@ -29,6 +30,10 @@ INSTALLED := .venv/installation.json
 RUNNER := .venv/bin/runner $${CAMPAIGN:+--campaign "$$CAMPAIGN"}
 # The command's own status, since make turns every failure into 2.
 STATUS = || { status=$$?; echo "runner: exit status $$status (make reports every failure as 2)" >&2; exit $$status; }
+# $(call NEED,NAMES): refuse with the target's usage where a variable that the command cannot do without is empty.
+USAGE = awk -F ' \#\# ' -v target="$@:" 'index($$0, target) == 1 {sub(/^[^:]*: /, "", $$2); print $$2; exit}' Makefile
+NEED = for name in $(1); do eval "value=\$$$$name"; [ -n "$$value" ] || \
+  { echo "error: make $@ needs $$name: make $@ $$($(USAGE))" >&2; exit 2; }; done
 # Shared processor cores make waiting threads expensive: tests and benchmarks use one.
 ONE_THREAD := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive
 
@@ -68,6 +73,7 @@ measure: $(INSTALLED) ## Measure: GPU=b200 BATCHES="1 4 8" or SERIES=precision [
 	  $${RDZV_ID:+--rdzv-id "$$RDZV_ID"} $(STATUS)
 
 collect: $(INSTALLED) ## Merge the records of several rentals into this campaign: FROM="folder folder"
+	@$(call NEED,FROM)
 	@set -f; $(RUNNER) collect $$FROM $(STATUS)
 
 validate: $(INSTALLED) ## Judge every attempt against the frozen protocol
@@ -82,12 +88,14 @@ report: $(INSTALLED) ## Write and sign the decision note, unless nothing changed
 verify: $(INSTALLED) ## Check hashes, signatures and chain, and decide again [FROM=archive.zip] [SIGNERS=file]
 	@$(RUNNER) verify $${SIGNERS:+--signers "$$SIGNERS"} $${FROM:+"$$FROM"} $(STATUS)
 
-archive: $(INSTALLED) ## Keep all evidence in one signed archive: RENTAL=protocol/rental.example.toml
+archive: $(INSTALLED) ## Keep all evidence in one signed archive: RENTAL=rental.toml
+	@$(call NEED,RENTAL)
 	@$(RUNNER) archive $${RENTAL:+--rental "$$RENTAL"} $(STATUS)
 
 ## Beside the chain
 .PHONY: price window calculator forecast rental reprice exclude memory lab protocol corpus doctor rehearse demo-model
 price: $(INSTALLED) ## Price packages: GPU=rtx-4090 DAYS=7 LOTS=2 [HOURS=96] [ACCEPTED=n]
+	@$(call NEED,GPU)
 	@$(RUNNER) price $${GPU:+--gpu "$$GPU"} $${DAYS:+--days "$$DAYS"} $${HOURS:+--window-hours "$$HOURS"} $${LOTS:+--lots "$$LOTS"} \
 	  $${ACCEPTED:+--accepted-results "$$ACCEPTED"} $(STATUS)
 
@@ -98,15 +106,19 @@ calculator: $(INSTALLED) ## Write note/calculator.html: the prices on one page w
 	@$(RUNNER) calculator $${NOTE_LANG:+--language "$$NOTE_LANG"} $(STATUS)
 
 forecast: $(INSTALLED) ## How long more documents would take, a planning assumption: DOCUMENTS=1000000
+	@$(call NEED,DOCUMENTS)
 	@$(RUNNER) forecast $${DOCUMENTS:+--documents "$$DOCUMENTS"} $(STATUS)
 
 rental: $(INSTALLED) ## Match a rental record with the decision: RENTAL=rental.toml [LEDGER=ledger.csv]
+	@$(call NEED,RENTAL)
 	@$(RUNNER) rental $${LEDGER:+--ledger "$$LEDGER"} $${RENTAL:+"$$RENTAL"} $(STATUS)
 
 reprice: $(INSTALLED) ## New prices for an old note, nothing measured again: FROM=archive.zip TO=folder TARIFFS=new.csv
+	@$(call NEED,FROM TO)
 	@$(RUNNER) reprice $${TARIFFS:+--tariffs "$$TARIFFS"} $${NOTE_LANG:+--language "$$NOTE_LANG"} $${FROM:+"$$FROM"} $${TO:+"$$TO"} $(STATUS)
 
 exclude: $(INSTALLED) ## Leave an attempt out for an external reason: ATTEMPT=id REASON="..." RULE="..."
+	@$(call NEED,ATTEMPT REASON RULE)
 	@$(RUNNER) exclude $${REASON:+--reason "$$REASON"} $${RULE:+--rule "$$RULE"} $${ATTEMPT:+"$$ATTEMPT"} $(STATUS)
 
 memory: $(INSTALLED) ## Memory exercise: weights and activations, estimated and observed [MODEL=folder] [DEVICE=cuda]
@@ -118,9 +130,11 @@ lab: $(INSTALLED) ## Everything for working by hand into lab/: instructions, bla
 protocol: $(INSTALLED) ## Start a quality protocol of your own; asks what it needs to know
 	@$(RUNNER) protocol new $(STATUS)
 
-corpus: $(INSTALLED) ## Build a corpus: FROM=my.csv LICENCE=... PERMISSION=... [TUNING=500] [GROUP_COLUMN=region] [SKIP_EMPTY=1]
+corpus: $(INSTALLED) ## Build a corpus: FROM=my.csv LICENCE=... PERMISSION=... [ID_COLUMN=no TEXT_COLUMN=body LABEL_COLUMN=class] [TUNING=500] [GROUP_COLUMN=region] [SKIP_EMPTY=1]
+	@$(call NEED,FROM)
 	@$(RUNNER) corpus $${FROM:+--from "$$FROM"} $${LICENCE:+--licence "$$LICENCE"} $${PERMISSION:+--permission "$$PERMISSION"} \
-	  $${TUNING:+--tuning "$$TUNING"} $${GROUP_COLUMN:+--group-column "$$GROUP_COLUMN"} \
+	  $${ID_COLUMN:+--id-column "$$ID_COLUMN"} $${TEXT_COLUMN:+--text-column "$$TEXT_COLUMN"} \
+	  $${LABEL_COLUMN:+--label-column "$$LABEL_COLUMN"} $${TUNING:+--tuning "$$TUNING"} $${GROUP_COLUMN:+--group-column "$$GROUP_COLUMN"} \
 	  $$(case "$$SKIP_EMPTY" in (''|0|no) ;; (*) echo --skip-empty ;; esac) $(STATUS)
 
 doctor: $(INSTALLED) ## Say what can be measured on this machine, and why not

@@ -66,6 +66,7 @@ DEFAULT_BANDS = ("short:1-32:600", "medium:33-128:300", "long:129+:100")
 def corpus(session: Session, **options: Any) -> Output:
     """Build a corpus from your own data: sampled by length, with a data sheet."""
     from runner.corpus.build import Order, build
+    from runner.corpus.columns import NAME_THE_COLUMNS
     from runner.corpus.scan import Rules
 
     campaign = Campaign(session.root)
@@ -86,13 +87,19 @@ def corpus(session: Session, **options: Any) -> Output:
         first, second = _prefixes(options["source"], options["tuning_from"])
         source = _source(options, options["source"], first)
         other = _source(options, options["tuning_from"], second)
-    built = build(Order(
+    order = Order(
         name=name, out=out, source=source, counter=_counter(options, campaign), bands=_bands(options["bands"]),
         seed=options["seed"], everything=options["everything"], tuning_wanted=options["tuning"], tuning_source=other,
         rules=Rules(options["allow_case_twins"], options["allow_empty_texts"], options["skip_empty"]),
         licence=options["licence"], permission=options["permission"], replace=options["replace"],
         progress=_progress,
-    ))
+    )
+    try:
+        built = build(order)
+    except InputRefused as error:
+        if error.next_step == NAME_THE_COLUMNS:
+            error.next_step = _columns_command(options)
+        raise
     if sys.stderr.isatty():
         write_line("", error=True)
     return Output(_report(built, campaign, source), built.facts | {"folder": str(built.folder)})
@@ -107,6 +114,15 @@ def demo_model(session: Session) -> Output:
     files = build_demo(campaign, lambda text: write_line(text, error=True))
     sums = {campaign.relative(file): sha256_file(file) for file in files}
     return Output([f"{sha256}  {name}" for name, sha256 in sums.items()], {"files": sums})
+
+
+def _columns_command(options: dict[str, Any]) -> str:
+    """The command with every option that names a column, since the protocol's own names say nothing here."""
+    make = "" if len(options["text_columns"]) > 1 else "; with make: ID_COLUMN=NAME TEXT_COLUMN=NAME LABEL_COLUMN=NAME"
+    return (
+        f"runner corpus --from {shlex.quote(str(options['source']))} --id-column NAME --text-column NAME "
+        f"--label-column NAME, with the names above{make}"
+    )
 
 
 def _progress(documents: int) -> None:

@@ -45,7 +45,7 @@ def validate(session: Session, predictions: Path | None, corpus_id: str | None) 
 )
 @click.option("--dry-run", is_flag=True, help="Only list which attempts the rule hits.")
 def exclude(session: Session, attempt: str, reason: str, rule: str, dry_run: bool) -> Output:
-    """Leave an attempt out for an external reason (M31); the row and its verdict stay.
+    """Leave an attempt out for an external reason; the row and its verdict stay.
 
     The same rule is applied to all variants: every attempt that it hits is excluded and listed. A
     signed statement is written beside each row, in records/exclusions/.
@@ -58,6 +58,9 @@ def exclude(session: Session, attempt: str, reason: str, rule: str, dry_run: boo
     lines += [f"{word} too, by the same rule: {name}" for name in done.also_hit]
     if not done.also_hit:
         lines.append("the rule hits no other attempt")
+    if done.written:
+        lines.append("next: runner validate, then decide and report (make validate decide report): until then verify")
+        lines.append("      fails, because the new statements are not in the signed note")
     data = {"excluded": done.named, "also_hit": list(done.also_hit), "written": done.written, "rule": rule}
     return Output(lines, data)
 

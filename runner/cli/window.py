@@ -189,8 +189,9 @@ def _window_output(seconds: Decimal, lines: list[str], data: dict[str, Any]) -> 
 def _plan_lines(found: Window, zone: str) -> list[str]:
     lines = [
         f"  from {_clock(found.starts_at, zone)} to {_clock(found.ends_at, zone)}",
-        f"  busy {_shown(found.busy_seconds)}, waiting {_shown(found.waiting_seconds)}"
-        f" (tasks added up: {_shown(found.summed_seconds)}, not priced); most lots at once: {found.most_lots}",
+        f"  busy {_shown(found.busy_seconds)}, waiting {_shown(found.waiting_seconds)}; "
+        f"most lots at once: {found.most_lots}",
+        f"  tasks added up, planned waiting and overlaps in full: {_shown(found.summed_seconds)} (not priced)",
     ]
     if found.deadline is not None and found.deadline_slack_seconds is not None:
         slack = core.hours_text(abs(found.deadline_slack_seconds))

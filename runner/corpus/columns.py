@@ -11,7 +11,9 @@ NAME_THE_COLUMNS = "name the right columns (id_column, text_column, label_column
 
 
 def column_places(header: Sequence[str], columns: Sequence[str], file: Path) -> tuple[int, ...]:
-    """Index of each wanted column; a missing or repeated one is refused, near misses are named."""
+    """Index of each wanted column; a repeated one is refused, missing ones all together; near misses are named."""
+    missing = [show_value(name) for name in dict.fromkeys(columns) if name not in header]
+    what = f"{'the column is' if len(missing) == 1 else 'columns are'} missing: {', '.join(missing)}"
     for name in columns:
         if header.count(name) > 1:
             raise InputRefused(
@@ -25,7 +27,7 @@ def column_places(header: Sequence[str], columns: Sequence[str], file: Path) -> 
             if len(header) == 1 and any(mark in header[0] for mark in ";\t|"):
                 hint = "the fields seem to be separated by something other than a comma"
             raise InputRefused(
-                f"the column is missing: {show_value(name)}; there are: {found}",
+                f"{what}; there are: {found}",
                 file=file, line=1, column=name, next_step=hint,
             )
     return tuple(list(header).index(name) for name in columns)

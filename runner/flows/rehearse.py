@@ -43,6 +43,7 @@ _TIME_SECONDS = 120
 _SAMPLE_DOCUMENTS = 48
 _LEAST_FREE_BYTES = 1 << 30
 _MEMORY_MARGIN = 0.95
+_BUSY_LOAD = 0.5
 
 
 @dataclass(frozen=True)
@@ -88,11 +89,13 @@ def rehearse(
     here = presence.torch_device is not None
     checks.append(Check("device", here, presence.problem or ", ".join(presence.found)))
     if here:
+        busy_before = _load_now()
         with StopRequest().listening() as stop, tempfile.TemporaryDirectory(prefix="runner-rehearsal-") as folder:
             trial = Trial(campaign, lock, presence, Path(folder), stop, worker)
             tried = _variants(trial, say)
         checks.extend(item.check for item in tried)
         checks.extend(_calendar(campaign, lock, tried, end))
+        checks.extend(_load(busy_before))
     return Rehearsal(tuple(checks))
 
 
@@ -102,6 +105,23 @@ def _clock(lock: Lock) -> Check:
         seconds = f"{behind.total_seconds():.0f} s"
         return Check("wall clock", False, f"behind the freeze by {seconds}: set it before measuring")
     return Check("wall clock", True, "after the freeze")
+
+
+def _load_now() -> float:
+    """Average number of working processes over the last minute; 0 where the system does not say."""
+    try:
+        return os.getloadavg()[0]
+    except OSError:
+        return 0.0
+
+
+def _load(before: float) -> list[Check]:
+    """Others at work before the rehearsal, which itself is no load yet: the durations above are then too long."""
+    if before <= _BUSY_LOAD:
+        return []
+    return [
+        Check("quiet", True, f"warning: load {before:.1f} before it began, others are at work: its times are rough")
+    ]
 
 
 def _disk(campaign: Campaign) -> Check:

@@ -135,7 +135,8 @@ def test_pr_08_overlaps_are_united(capsys: pytest.CaptureFixture[str]) -> None:
     status, out, _ = call(capsys, "window", "--tasks", file)
     assert status == 0 and out.startswith("window: 6 h\n")
     assert "from 2026-05-04T08:00:00+00:00 to 2026-05-04T14:00:00+00:00" in out
-    assert "busy 6 h, waiting 0 h (tasks added up: 8 h 30 min, not priced); most lots at once: 2" in out
+    assert "busy 6 h, waiting 0 h; most lots at once: 2" in out
+    assert "tasks added up, planned waiting and overlaps in full: 8 h 30 min (not priced)" in out
     _, out, _ = call(capsys, "window", "--tasks", file, "--json")
     assert [task["lots"] for task in json.loads(out)["tasks"]] == [1, 1, 1], "stated per task"
     prices = ("--tariffs", str(CASES / "PR-08" / "tariff.csv"))

@@ -326,6 +326,14 @@ def test_bad_options_are_refused(name: str, shop: Shop, tmp_path: Path) -> None:
     assert message in shop.refuse(make(tmp_path / "x.csv", texts(5, "a", 3)), *tokenizer, *options)
 
 
+def test_other_column_names_are_met_with_the_whole_command(shop: Shop, tmp_path: Path) -> None:
+    """M53: all missing columns at once, and options of this command, not names of the protocol."""
+    said = shop.refuse(make(tmp_path / "x.csv", texts(5, "a", 3), ("no", "body", "class")), *WORDS)
+    assert "columns are missing: 'id', 'text', 'label'; there are: 'no', 'body', 'class'" in said
+    assert f"runner corpus --from {tmp_path / 'x.csv'} --id-column NAME --text-column NAME --label-column NAME" in said
+    assert "id_column" not in said and "ID_COLUMN=NAME" in said
+
+
 def test_an_unwritable_place_is_a_refusal_not_a_traceback(shop: Shop, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x", encoding="utf-8")
     source = make(tmp_path / "x.csv", texts(5, "a", 3))

@@ -96,6 +96,23 @@ def test_values_reach_the_command_untouched(front_door: Path, value: str) -> Non
     assert not (front_door / "evil").exists()
 
 
+@pytest.mark.parametrize(
+    ("target", "given", "missing"),
+    [("price", [], "GPU"), ("archive", [], "RENTAL"), ("reprice", ["FROM=a.zip"], "TO"), ("corpus", ["FROM="], "FROM"),
+     ("exclude", ["ATTEMPT=a1"], "REASON"), ("forecast", [], "DOCUMENTS"), ("rental", [], "RENTAL"),
+     ("collect", [], "FROM")],
+)  # fmt: skip
+def test_a_missing_variable_is_named_with_the_usage_of_make(
+    front_door: Path, target: str, given: list[str], missing: str
+) -> None:
+    """M53: who types `make` is told what to type after make, in one line, before any command runs."""
+    done = make(front_door, target, *given)
+    assert done.returncode == 2 and not (front_door / "arguments.txt").exists()
+    first = done.stderr.splitlines()[0]
+    assert first.startswith(f"error: make {target} needs {missing}: make {target} ") and f"{missing}=" in first
+    assert "--" not in first
+
+
 def test_what_is_not_given_is_not_passed(front_door: Path) -> None:
     assert make(front_door, "measure", "BATCHES=1 4 8").returncode == 0
     assert arguments(front_door) == ["measure", "--batches", "1 4 8"]
@@ -119,6 +136,8 @@ def test_what_is_not_given_is_not_passed(front_door: Path) -> None:
         ("corpus", ["FROM=a b.csv", "GROUP_COLUMN=my region", "SKIP_EMPTY=1", "TUNING=5"],
          ["corpus", "--from", "a b.csv", "--tuning", "5", "--group-column", "my region", "--skip-empty"]),
         ("corpus", ["FROM=a.csv", "SKIP_EMPTY=0"], ["corpus", "--from", "a.csv"]),
+        ("corpus", ["FROM=a.csv", "ID_COLUMN=ticket no", "TEXT_COLUMN=body", "LABEL_COLUMN=class"],
+         ["corpus", "--from", "a.csv", "--id-column", "ticket no", "--text-column", "body", "--label-column", "class"]),
     ],
 )  # fmt: skip
 def test_issue_4_targets_beside_the_chain_pass_what_is_given(

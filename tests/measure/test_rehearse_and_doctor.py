@@ -23,7 +23,10 @@ def files(campaign: Campaign) -> set[str]:
     return {str(path) for path in campaign.root.rglob("*")}
 
 
-def test_m52_a_rehearsal_tries_every_variant_and_records_nothing(tmp_path: Path) -> None:
+def test_m52_a_rehearsal_tries_every_variant_and_records_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.getloadavg", lambda: (0.1, 0.1, 0.1))
     campaign = light_campaign(tmp_path, batches=(1, 4))
     before = files(campaign)
     found = rehearse(campaign, "cpu", None, silent, WORKER)
@@ -34,6 +37,13 @@ def test_m52_a_rehearsal_tries_every_variant_and_records_nothing(tmp_path: Path)
     assert "the 4 longest texts fit in one batch" in found.checks[5].found
     assert "the longest text fits" in found.checks[6].found
     assert files(campaign) == before
+
+
+def test_m52_durations_beside_others_at_work_are_called_rough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.getloadavg", lambda: (7.0, 5.0, 3.0))
+    found = rehearse(light_campaign(tmp_path), "cpu", None, silent, WORKER)
+    assert found.passed and found.checks[-1].name == "quiet"
+    assert "warning: load 7.0" in found.checks[-1].found and "times are rough" in found.checks[-1].found
 
 
 def test_m52_what_fails_late_fails_early(tmp_path: Path) -> None:
