@@ -108,6 +108,7 @@ def lost_row(attempt: Attempt, files: WorkFiles, ids: tuple[str, ...], table: La
             evidence=f"last event of the journal: {journal.last_event or 'none'}",
         ),
         "completed_documents": completed,
+        "pass_seconds": None,  # whatever the started row says: a lost pass has no duration
         "journal": _reference(files, files.journal),
         "notes": tuple(notes),
     }

@@ -273,8 +273,8 @@ def test_re01_a_killed_parent_leaves_a_lost_row_and_no_orphan(tmp_path: Path) ->
     assert len(read_attempts(campaign)) == 2
 
 
-def test_re01_a_journal_without_end_is_recovered_once(tmp_path: Path) -> None:
-    """The case's own journal: progress 37 of 100 and no end."""
+def test_re01_a_journal_without_end_is_recovered_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """RE-01, offline: the case's own journal, progress 37 of 100 and no end; by the command too, exit 3."""
     campaign = light_campaign(tmp_path, documents=100)
     run(campaign, passes=1)
     (row,) = read_attempts(campaign)
@@ -289,7 +289,15 @@ def test_re01_a_journal_without_end_is_recovered_once(tmp_path: Path) -> None:
         run(campaign)
         found = {item.attempt_id: item for item in read_attempts(campaign)}
         assert len(found) == 2
-        assert (found["k1"].status, found["k1"].completed_documents) == (Status.LOST, 37)
+        row = found["k1"]
+        assert (row.status, row.completed_documents, row.expected_documents) == (Status.LOST, 37, 100)
+        assert row.pass_seconds is None and row.pass_seconds_reason == "lost: no end event"
+        assert row.error is not None and "out of memory" not in f"{row.error.kind} {row.error.message}"
+    before = {path.name: path.read_bytes() for path in campaign.attempts.iterdir()}
+    capsys.readouterr()
+    assert runner(["--campaign", str(tmp_path), "measure", "--gpu", "cpu"]) == 3, "one slot has no completed pass"
+    assert "Traceback" not in capsys.readouterr().err
+    assert {path.name: path.read_bytes() for path in campaign.attempts.iterdir()} == before
 
 
 def _lost(campaign: Campaign) -> Attempt:

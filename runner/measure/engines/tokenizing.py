@@ -53,6 +53,7 @@ class Tokenising:
         """For the manifest."""
         return {
             "class": type(self._tokenizer).__name__,
+            "kind": "slow" if self._fast is None else "fast",
             "rust": self._fast is not None,
             "pad_token_id": self.pad_token_id,
             "padding_side_of_files": self.default_side,
