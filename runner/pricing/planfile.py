@@ -8,10 +8,12 @@ from decimal import Decimal
 from pathlib import Path
 
 from runner.errors import InputRefused, show_value
+from runner.pricing.core import CURRENCIES
 from runner.pricing.window import Window, access_window
 from runner.protocol.read import read_plan
 from runner.protocol.schema import Plan
 from runner.protocol.toml import Place, read_toml
+from runner.units import parse_decimal
 
 _TASK = re.compile(r"task\[(\d+)\](?:\.(\w+))?")
 
@@ -22,6 +24,7 @@ def read_window(
 ) -> tuple[Plan, Window]:
     """Plan and access window of `plan.toml`."""
     plan = read_plan(path)
+    check_expenses(plan, path)
     try:
         return plan, access_window(plan, configuration=configuration, pass_seconds=pass_seconds or {},
                                    task_seconds=task_seconds or {})
@@ -41,6 +44,23 @@ def check_plan_file(path: Path, variants: Collection[str]) -> Plan:
     for name in (*common, *own):  # a variant without tasks of its own has the common calendar
         read_window(path, configuration=name)
     return plan
+
+
+def check_expenses(plan: Plan, path: Path) -> None:
+    """Refuse an expense that cannot be listed (M39): no name or reason, a negative amount, an unknown currency."""
+    for number, item in enumerate(plan.expense):
+        faults = {
+            "name": (not item.name.strip(), "an expense needs a name", "say what is paid for"),
+            "amount": (parse_decimal(item.amount, name="amount") < 0, "an expense is not negative", "write 0 or more"),
+            "currency": (item.currency not in CURRENCIES, "not an ISO 4217 code", "write a code such as EUR or USD"),
+            "reason": (not item.reason.strip(), "an expense needs a reason", "say why it is needed"),
+        }
+        for field, (wrong, what, next_step) in faults.items():
+            if wrong:
+                raise InputRefused(
+                    what, file=path, line=read_toml(path, what="plan").line(("expense", number, field)),
+                    column=f"expense[{number + 1}].{field}", value=getattr(item, field), next_step=next_step,
+                )
 
 
 def check_configurations(plan: Plan, variants: Collection[str], path: Path) -> None:

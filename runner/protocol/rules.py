@@ -20,6 +20,8 @@ _LARGEST_SEED = 2**32 - 1  # what every random generator of an engine takes
 _LARGEST_BATCH = 999_999
 _MOST = {"timeout_seconds": 366 * 86_400, "passes_planned": 10_000, "passes_most": 10_000}
 
+_MOST_OF_A_PLAN = {"lots": 999_999, "extra_periods": 999, "passes": 10_000}
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -48,7 +50,19 @@ def plan_findings(plan: Plan) -> list[Finding]:
         *_duplicates(plan.deliverables, ("deliverables",), "deliverable"),
         *_duplicates([task.id for task in plan.task], ("task",), "task id", key="id"),
         *_measured_corpora(plan),
+        *_bounds(plan),
     ]
+
+
+def _bounds(plan: Plan) -> Iterator[Finding]:
+    """Numbers that no rental has: better known now than as an overflow after paid hours."""
+    found: list[tuple[Place, int | None]] = [(("lots",), plan.lots), (("extra_periods",), plan.extra_periods)]
+    for index, task in enumerate(plan.task):
+        found += [(("task", index, "lots"), task.lots), (("task", index, "passes"), task.passes)]
+    for place, value in found:
+        most = _MOST_OF_A_PLAN[str(place[-1])]
+        if value is not None and value > most:
+            yield Finding(place, f"{place[-1]} must be at most {most:,}")
 
 
 def _measured_corpora(plan: Plan) -> Iterator[Finding]:

@@ -101,3 +101,46 @@ def test_window_of_an_unknown_configuration_is_refused(tmp_path: Path, capsys: p
     assert run(["--campaign", str(campaign.root), "window", "--configuration", "nosuch"]) == 2
     assert "b1, b4" in capsys.readouterr().err
     assert run(["--campaign", str(campaign.root), "window", "--configuration", "b4"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "what"),
+    [
+        ("amount", "-5.00", "an expense is not negative"),
+        ("currency", "euro", "not an ISO 4217 code"),
+        ("currency", "XXX", "not an ISO 4217 code"),
+        ("reason", "", "an expense needs a reason"),
+        ("reason", " \\t", "an expense needs a reason"),
+        ("name", " ", "an expense needs a name"),
+    ],
+)
+def test_m39_an_expense_that_says_nothing_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], field: str, value: str, what: str
+) -> None:
+    """Listed in the note as it stands, so it needs a name, an amount, a currency and a reason."""
+    fields = {"name": "licence", "amount": "5.00", "currency": "EUR", "reason": "needed"} | {field: value}
+    text = "\n[[expense]]\n" + "".join(f'{key} = "{found}"\n' for key, found in fields.items())
+    campaign = make_campaign(tmp_path)
+    campaign.plan.write_text(PLAN + text, encoding="utf-8")
+    for command in ("window", "freeze"):
+        assert run(["--campaign", str(campaign.root), command]) == 2, command
+        error = capsys.readouterr().err
+        assert what in error and f"expense[1].{field}" in error and re.search(r"plan\.toml:\d+", error), error
+    good = text.replace(f'{field} = "{value}"', f'{field} = "{"7.00" if field == "amount" else "EUR"}"')
+    campaign.plan.write_text(PLAN + good, encoding="utf-8")
+    assert run(["--campaign", str(campaign.root), "window"]) == 0
+
+
+@pytest.mark.parametrize("field", ["lots", "extra_periods", "passes", "task lots"])
+def test_numbers_of_a_plan_beyond_any_bound_are_refused_with_the_limit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], field: str
+) -> None:
+    """Found before measuring, never as an error of ours after it."""
+    name = field.removeprefix("task ")
+    place = "delivery = true\n" if field in ("passes", "task lots") else 'zone = "Europe/Berlin"\n'
+    for value, status in ((2**63 - 1, 2), (1, 0)):
+        campaign = _campaign(tmp_path / str(status), place, f"{place}{name} = {value}\n")
+        for command in ("window", "freeze") if status else ("window",):
+            assert run(["--campaign", str(campaign.root), command]) == status, command
+        error = capsys.readouterr().err
+        assert not status or (f"{name} must be at most" in error and re.search(r"plan\.toml:\d+", error)), error
