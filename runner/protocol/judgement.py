@@ -218,8 +218,8 @@ def _check_baseline_inputs(
     sidecar = baseline_path(campaign, protocol, files.id).with_suffix(".json")
     if protocol.baseline.file is not None:
         return
+    predictions = _baseline_file(campaign, protocol, files.id)
     if not sidecar.is_file():
-        _baseline_file(campaign, protocol, files.id)  # without predictions that is what to say
         raise InputRefused(
             f"the baseline of corpus '{files.id}' has no record of what made it: which model and corpus is not known",
             file=sidecar,
@@ -235,6 +235,11 @@ def _check_baseline_inputs(
         raise InputRefused(
             f"the baseline of corpus '{files.id}' was made with another {' and another '.join(changed)}",
             file=sidecar, next_step="runner baseline, then runner freeze",
+        )
+    if made.get("predictions_sha256") != sha256_file(predictions):
+        raise InputRefused(
+            f"the baseline of corpus '{files.id}' is not the one that its record is about", file=predictions,
+            next_step="runner baseline makes it again; predictions made elsewhere are named as file under [baseline]",
         )
 
 

@@ -13,7 +13,7 @@ import pytest
 from runner.cli.main import run as runner
 from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
-from runner.evidence.canonical import content_sha256
+from runner.evidence.canonical import content_sha256, sha256_file
 from runner.protocol.freeze import freeze
 from runner.protocol.modelformat import check_model_files, check_safetensors
 from tests.support.small_campaign import PROTOCOL, forget_given_baseline, make_campaign, safetensors
@@ -138,6 +138,7 @@ def test_m2_a_baseline_of_another_model_or_corpus_is_refused_at_the_freeze(
     right = {
         "corpus_records_sha256": frozen.corpora[0].records_sha256,
         "model_files_sha256": content_sha256([file.as_json() for file in frozen.model_files]),
+        "predictions_sha256": sha256_file(campaign.baseline_dir / "small-final.parquet"),
     }
     campaign.lock.unlink()
     predictions = (campaign.baseline_dir / "small-final.parquet").read_bytes()
@@ -152,8 +153,11 @@ def test_m2_a_baseline_of_another_model_or_corpus_is_refused_at_the_freeze(
     sidecar.write_text(json.dumps(right), encoding="utf-8")
     freeze(campaign)
     campaign.lock.unlink()
+    (campaign.baseline_dir / "small-final.parquet").write_bytes(predictions + b" ")
+    assert "not the one that its record is about" in refused(campaign, capsys, "freeze")
+    (campaign.baseline_dir / "small-final.parquet").write_bytes(predictions)
     wrong = {"corpus_records_sha256": corpus, "model_files_sha256": model}
-    sidecar.write_text(json.dumps({key: wrong[key] or value for key, value in right.items()}), encoding="utf-8")
+    sidecar.write_text(json.dumps({key: wrong.get(key) or value for key, value in right.items()}), encoding="utf-8")
     assert words in refused(campaign, capsys, "freeze")
 
 
