@@ -119,7 +119,7 @@ def _draft(
     evidence = read_evidence(campaign)
     catalogue = load_catalogue(templates, language)
     known = {reason.text: reason for reason in reasons_in((evidence.balance, evidence.decision))}
-    speaker = Speaker(catalogue, Formatter(language), known)
+    speaker = Speaker(catalogue, Formatter(language), known, evidence.plan.zone)
     figures = make_figures(evidence, speaker.fmt, catalogue, folder)
     shown = {
         figure.id: {

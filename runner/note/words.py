@@ -31,6 +31,8 @@ class Speaker:
     fmt: Formatter
     known: Mapping[str, Reason] = field(default_factory=dict)
     """Reasons by their English text: one may stand inside of another as a value."""
+    zone: str = "UTC"
+    """Of the plan: instants of the decision are told in it, as the deadline beside them is."""
 
     def say(self, message: str, **values: str) -> str:
         """Only for messages that are literals elsewhere (tables of words below)."""
@@ -55,7 +57,7 @@ class Speaker:
             case "hours":
                 return self.fmt.elapsed(value)
             case "utc":
-                return self.fmt.instant(value)
+                return self.fmt.local_instant(value, self.zone)
             case "count":
                 return self.fmt.integer(value)
             case "value" | "minimum" if _DECIMAL.fullmatch(value):

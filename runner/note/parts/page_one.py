@@ -36,6 +36,7 @@ def page_one(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
         "would_help": _capped([speaker.sentence(reason) for reason in decision.would_help]),
         "warnings": _capped([speaker.sentence(reason) for reason in decision.warnings]),
         "own_machine": row is not None and row.own_machine,
+        "only_own": _only_own(evidence),
         "glance": _glance(evidence, speaker),
         "what_if": [speaker.sentence(reason) for reason in decision.what_if],
     }

@@ -45,7 +45,7 @@ def rental(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
         "busy": speaker.fmt.hours(window.busy_seconds),
         "waiting": speaker.fmt.hours(window.waiting_seconds),
         "windows": [_window_row(item, evidence, speaker) for item in evidence.measured_rows if item.window],
-        "happened": [line for item in evidence.measured_rows for line in _happened(item, speaker)][:MOST_ROWS],
+        "happened": _common([line for item in evidence.measured_rows for line in _happened(item, speaker)])[:MOST_ROWS],
         "packages": _packages(evidence, window, row, speaker),
         "costs": [_cost_row(item, speaker) for item in rented],
         "remarks": any(item.committed_cost_reason is not None for item in rented),
@@ -82,9 +82,19 @@ def _happened(row: BalanceRow, speaker: Speaker) -> list[dict[str, str]]:
     ]
 
 
+def _common(rows: list[dict[str, str]]) -> list[dict[str, str]]:
+    """What was done once for several configurations, such as installing, stands in one row with their names."""
+    names: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    for row in rows:
+        names.setdefault(tuple((key, value) for key, value in row.items() if key != "name"), []).append(row["name"])
+    return [{"name": ", ".join(found)} | dict(rest) for rest, found in names.items()]
+
+
 def _happened_row(name: str, task: TaskHappened, speaker: Speaker) -> dict[str, str]:
     t, fmt = speaker.catalogue, speaker.fmt
     took, difference, since = t.gettext("unknown"), NOTHING, t.gettext("spread over the attempts")
+    if task.kind == "installation":
+        since = t.gettext("before the first attempt")
     if task.actual_seconds is None:
         since = NOTHING if task.actual_reason is None else speaker.sentence(task.actual_reason)
     else:

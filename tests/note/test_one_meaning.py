@@ -1,0 +1,62 @@
+"""Page 1 tells all times in one zone; what was done once is told once; no section contradicts another (M44)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from runner.decide.model import BalanceRow, TaskHappened
+from runner.decide.sentences import say
+from runner.note.format import Formatter
+from runner.note.i18n import Catalogue
+from runner.note.parts.rental import _common, _happened
+from runner.note.words import Speaker
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+@pytest.mark.parametrize("situation", ["priced", "undecided", "all-failed"])
+@pytest.mark.parametrize("language", ["en", "de", "fr", "tr"])
+def test_m44_page_one_has_one_time_zone(situation: str, language: str) -> None:
+    page = (GOLDEN / f"{situation}.{language}.qmd").read_text(encoding="utf-8").partition("{.recheck}")[0]
+    assert "Europe/Berlin" in page and "UTC" not in page
+
+
+def test_a_time_of_the_decision_is_told_in_the_zone_of_the_plan() -> None:
+    reason = say("chosen.in-time", window_hours="345600", delivered_utc="2026-10-09T09:00:00Z", slack_hours="3600")
+    assert "09:00\u00a0UTC" in Speaker(Catalogue("en"), Formatter("en")).sentence(reason)
+    local = Speaker(Catalogue("en"), Formatter("en"), zone="Europe/Berlin").sentence(reason)
+    assert "11:00\u00a0Europe/Berlin" in local and "UTC" not in local
+
+
+def task(kind: str, seconds: str) -> TaskHappened:
+    return TaskHappened(
+        task_id=kind, title=kind, kind=kind, planned_start_utc="2026-10-05T07:00:00Z",
+        planned_end_utc="2026-10-05T08:00:00Z", planned_seconds="3600", actual_seconds=seconds,
+    )  # fmt: skip
+
+
+def test_m17_installing_is_told_once_and_was_before_the_attempts() -> None:
+    """One `make setup` served all configurations; warming up was part of the attempts of each."""
+    speaker = Speaker(Catalogue("en"), Formatter("en"))
+    rows: list[Any] = [
+        SimpleNamespace(configuration_id=name, happened=(task("installation", "200"), task("warm_up", seconds)))
+        for name, seconds in (("cpu.b1", "30"), ("cpu.b4", "20"))
+    ]
+    found = _common([line for row in rows for line in _happened(cast(BalanceRow, row), speaker)])
+    assert [(row["name"], row["task"], row["since"]) for row in found] == [
+        ("cpu.b1, cpu.b4", "installation", "before the first attempt"),
+        ("cpu.b1", "warm_up", "spread over the attempts"),
+        ("cpu.b4", "warm_up", "spread over the attempts"),
+    ]
+
+
+def test_m44_a_note_without_a_choice_gives_nothing_to_rent_and_nothing_to_confirm() -> None:
+    """Only the own machine was measured: no word about a rental that does not exist in what follows."""
+    page = (GOLDEN / "all-failed.en.qmd").read_text(encoding="utf-8")
+    follows = page.partition("{#sec-next}")[2].partition("{#sec-fingerprints}")[0]
+    assert "nothing follows from this note" in follows and "nothing to confirm yet" in follows
+    assert "rent" not in follows.lower()
