@@ -17,6 +17,7 @@ from runner.evidence.files import remove_interrupted_writes
 from runner.evidence.store import AttemptStore, campaign_lock, read_attempts, read_rows, write_atomic
 
 MACHINE = "m-1"
+CASES = Path(__file__).parents[1] / "cases"
 
 
 @pytest.fixture
@@ -151,18 +152,20 @@ def test_recover_does_not_heal_a_deleted_row(store: AttemptStore) -> None:
 
 
 def test_re03_a_torn_row_is_reported_kept_and_does_not_stop_the_next(store: AttemptStore) -> None:
+    """RE-03 with the case's own 48 bytes, then one more record."""
     finished(store, "d1")
     finished(store, "d2")
     started(store, "d3")
-    torn = store.path("d3").read_bytes()[:48]
+    torn = (CASES / "RE-03" / "records.jsonl").read_bytes().rpartition(b"\n")[2]
+    assert len(torn) == 48
     store.path("d3").write_bytes(torn)
     rows = store.scan()
     assert len(rows.rows) == 2
     assert rows.warnings == ("d3.json: incomplete, 48 bytes, kept; an attempt without result (not complete JSON)",)
     store.recover(MACHINE)
     finished(store, "d4")
-    assert [row.attempt_id for row in store.read_all()] == ["d1", "d2", "d4"]
-    assert store.path("d3").read_bytes() == torn
+    assert [row.attempt_id for row in store.read_all()] == ["d1", "d2", "d4"], "3 whole records, on their own"
+    assert store.path("d3").read_bytes() == torn, "neither deleted nor written into"
 
 
 def test_re05_exact_copies_are_ignored_and_named(store: AttemptStore, tmp_path: Path) -> None:
