@@ -197,6 +197,9 @@ def _plan_lines(found: Window, zone: str) -> list[str]:
         slack = core.hours_text(abs(found.deadline_slack_seconds))
         kept = f"{slack} before" if found.deadline_slack_seconds >= 0 else f"{slack} AFTER"
         lines.append(f"  delivered {_clock(found.delivered_at, zone)}, {kept} the deadline")
+    if found.overrun is not None:
+        late = _shown(seconds_of(found.overrun.end - found.ends_at))
+        lines.append(f"  NOT POSSIBLE: task {found.overrun.id} ends {late} after the last collection")
     lines.append("tasks:")
     for task in found.tasks:
         marks = [task.kind] + ["measured"] * (task.source == "measured") + ["delivery"] * task.delivery

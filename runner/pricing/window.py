@@ -134,7 +134,7 @@ def window_of(
         )
     ordered = [replace(task, after_rental=True) if task.start >= ends_at < task.end else task for task in ordered]
     rental = [task for task in ordered if not task.after_rental]
-    busy = total(union((task.start, task.end) for task in rental if task.kind != "wait"))
+    busy = total(union((task.start, min(task.end, ends_at)) for task in rental if task.kind != "wait"))
     window = ends_at - starts_at
     delivered_at = max([task.end for task in ordered if task.delivery] or [ends_at])
     return Window(

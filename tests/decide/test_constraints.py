@@ -163,6 +163,8 @@ def test_m34_a_configuration_that_overruns_the_last_collection_is_inadmissible_a
     )
     row = world.row("A.b1")
     assert row.package is None and row.unpriced_days == () and row.committed_cost is None
+    assert row.window is not None
+    assert (row.window.window_seconds, row.window.busy_seconds, row.window.waiting_seconds) == ("176400", "176400", "0")
     alone = _fixed_collection("A")
     alone.passes("A", "b1", 180000, 180000, 180000)
     assert [reason.code for reason in alone.decision().would_help] == ["help.overrun"]

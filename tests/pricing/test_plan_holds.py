@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from runner.cli.main import run
+from runner.cli.window import _plan_lines
 from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
 from runner.pricing.window import access_window
@@ -49,6 +50,18 @@ def test_m43_a_delivery_before_measuring_is_refused_for_every_deliverable() -> N
     access_window(plan_of(PREPARE, *two, collect | {"delivery": True}, deliverables=("c", "d")))
     # A corpus that is no deliverable may be measured whenever it suits.
     access_window(plan_of(PREPARE, two[0] | {"delivery": True}, two[1], collect, deliverables=("c",)))
+
+
+def test_m34_an_overrun_is_said_where_measured_durations_are_shown() -> None:
+    """50 h from 10:00 on the 1st, a collection at a fixed time on the 3rd at 09:00: the window ends with it."""
+    fixed = COLLECT | {"after": (), "start": "2026-12-03T09:00"}
+    plan = plan_of(PREPARE, MEASURE | {"delivery": True}, fixed)
+    assert access_window(plan).overrun is None
+    found = access_window(plan, pass_seconds={"c": Decimal(50 * HOUR)})
+    assert found.overrun is not None and found.overrun.id == "measure"
+    assert (found.window_seconds, found.waiting_seconds) == (49 * HOUR, 0)
+    (line,) = [line for line in _plan_lines(found, "UTC") if "last collection" in line]
+    assert line == "  NOT POSSIBLE: task measure ends 2 h after the last collection"
 
 
 def test_m34_measuring_after_the_last_collection_is_refused() -> None:
