@@ -13,7 +13,7 @@ from runner.flows.rehearse import rehearse
 from runner.measure.baseline import make_baselines
 from runner.measure.run import Request, measure
 from runner.protocol.freeze import make_freeze
-from tests.support.small_campaign import make_campaign
+from tests.support.small_campaign import forget_given_baseline, make_campaign
 
 
 class Silent:
@@ -32,8 +32,9 @@ def test_without_torch_nothing_is_measured_and_no_row_is_written(
     missing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A failed row stays failed: an installation that cannot measure must not leave one."""
-    campaign = make_campaign(tmp_path)
+    campaign, without = make_campaign(tmp_path / "frozen"), make_campaign(tmp_path / "without-baseline")
     make_freeze(campaign)
+    forget_given_baseline(without)
     before = files(tmp_path)
     real = importlib.util.find_spec
 
@@ -42,7 +43,7 @@ def test_without_torch_nothing_is_measured_and_no_row_is_written(
 
     monkeypatch.setattr(importlib.util, "find_spec", find_spec)
     for call in (
-        lambda: make_baselines(campaign),
+        lambda: make_baselines(without),
         lambda: measure(campaign, Request(gpu="cpu"), Silent()),  # type: ignore[arg-type]
         lambda: rehearse(campaign, "cpu", None, print),
     ):
