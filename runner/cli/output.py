@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -54,6 +55,10 @@ def _sentence(text: str) -> str:
     return text[0].upper() + text[1:] + ("" if text.endswith((".", "?")) else ".")
 
 
+_RULES = re.compile(r"\s*\(M\d+(?:, M\d+)*\)")
+"""Numbers of our rules in docstrings: for those who work on the code, not for who reads `--help`."""
+
+
 def runner_command(name: str, **attributes: Any) -> Callable[[Callable[..., Output]], click.Command]:
     """A click command with `--json` that prints the `Output` it returns.
 
@@ -80,6 +85,8 @@ def runner_command(name: str, **attributes: Any) -> Callable[[Callable[..., Outp
             context.exit(output.exit_code)
 
         command: click.Command = click.command(name, **attributes)(call)  # type: ignore[no-untyped-call]
+        if command.help:
+            command.help = _RULES.sub("", command.help)
         for parameter in command.params:
             if isinstance(parameter, click.Option) and parameter.help:
                 parameter.help = _sentence(parameter.help)

@@ -89,10 +89,11 @@ def _open(protocol: Protocol, facts: dict[str, Any]) -> list[str]:
         found.append("licence and permission under [[corpus]]: terms of the texts, and why you may use them")
     if protocol.question.synthetic:
         found.append("name and text under [question]")
-    found.append("[model], unless it is yours already; its labels must be those of the corpus: "
+    found.append("[model] with its revision, unless it is yours already; its labels must be those of the corpus: "
                  + ", ".join(show_value(label) for label in list(facts["splits"]["final"]["classes"])[:12]))
     found.append("threshold, max_drop, min_agreement and the subgroups' minimum under [quality]")
-    found.append("calendar and deadline in protocol/plan.toml")
+    found.append("[[series]]: what is compared, such as the batch sizes")
+    found.append("calendar, zone and deadline in protocol/plan.toml")
     return found
 
 
