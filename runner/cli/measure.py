@@ -137,6 +137,8 @@ def _lines(outcome: Outcome) -> list[str]:
         lines.append("next: runner validate")
     else:
         lines.append("what failed stays as it is and is not run again; the rows say why (records/attempts/)")
+        lines.append("a further pass of all variants makes up for it: the same command with --passes, one more")
+        lines.append("  (make: PASSES=...); for a documented external reason: runner exclude")
         lines.append("next: runner validate")
     return lines
 

@@ -156,6 +156,8 @@ def test_a_failing_run_says_what_failed_and_what_is_left(tmp_path: Path) -> None
     assert lines == [
         "4 attempts recorded, 0 of 4 passes completed", "  b1: out of memory (2)", "  b4: out of memory (2)",
         "what failed stays as it is and is not run again; the rows say why (records/attempts/)",
+        "a further pass of all variants makes up for it: the same command with --passes, one more",
+        "  (make: PASSES=...); for a documented external reason: runner exclude",
         "next: runner validate",
     ]  # fmt: skip
     (row, *_) = read_attempts(failing)
