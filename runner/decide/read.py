@@ -20,6 +20,7 @@ from runner.pricing.core import Catalogue
 from runner.pricing.planfile import check_plan_file
 from runner.pricing.tariffs import load_catalogue
 from runner.protocol.freeze import earlier_locks, load_lock
+from runner.protocol.inputs import frozen_corpus_sha256, frozen_model_sha256
 from runner.protocol.read import read_protocol
 from runner.protocol.schema import Lock, Plan, Protocol
 
@@ -101,13 +102,33 @@ def _why_foreign(attempt: Attempt, lock: Lock, known: Mapping[str, Lock]) -> str
     found = f"{attempt.protocol_name} revision {attempt.protocol_revision}, lock {attempt.lock_sha256[:12]}"
     earlier = known.get(attempt.lock_sha256)
     if earlier is None:
-        return f"unknown lock ({found}, this one is {lock.lock_sha256[:12]})"
+        differs = _seen_to_differ(attempt, lock)
+        other = f"; other {' and '.join(differs)}" if differs else ""
+        return f"unknown lock ({found}, this one is {lock.lock_sha256[:12]}{other})"
     differs = []
     if earlier.judgement.protocol_sha256 != lock.judgement.protocol_sha256:
         differs.append("protocol")
     if earlier.judgement.corpora != lock.judgement.corpora:
         differs.append("corpus")
     return f"earlier freeze ({found}; other {' and '.join(differs) or 'judgement'})"
+
+
+def _seen_to_differ(attempt: Attempt, lock: Lock) -> list[str]:
+    """What a row of a lock that nobody has here shows by itself: its protocol's name, the files that it read."""
+    differs = []
+    question, inputs = lock.protocol.question, attempt.inputs
+    if (attempt.protocol_name, attempt.protocol_revision) != (question.name, question.revision):
+        differs.append("protocol")
+    records = {corpus.id: corpus.records_sha256 for corpus in lock.judgement.corpora}
+    if attempt.corpus_id not in records:
+        differs.append("corpus")
+    elif inputs is not None:
+        same_bytes = inputs.corpus_sha256 == frozen_corpus_sha256(lock, attempt.corpus_id)
+        if not same_bytes and inputs.corpus_records_sha256 != records[attempt.corpus_id]:
+            differs.append("corpus")
+    if inputs is not None and inputs.model_sha256 != frozen_model_sha256(lock):
+        differs.append("model")
+    return differs
 
 
 def _check_verdict(attempt: Attempt, verdict: Verdict | None, campaign: Campaign) -> None:

@@ -21,6 +21,10 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _RESET_PEAK_RSS = "5"
 RSS = "resident"
 THIS_PROCESS = "this worker process only"
+BEFORE = "before the pass"
+_LOADING = f"{BEFORE}: loading, compiling and warming up"
+_NAMES = {"allocated": "torch.cuda.max_memory_allocated", "reserved": "torch.cuda.max_memory_reserved"}
+_WORDS = {"allocated": "tensors", "reserved": "held by the allocator, tensors included"}
 
 
 def peak_rss_bytes(ru_maxrss: int, platform: str) -> int:
@@ -160,6 +164,7 @@ class PassMemory:
         self._cuda = cuda
         self._sampler = Sampler(interval_seconds, self._read)
         self._no_reset: str | None = None
+        self._loading: list[dict[str, object]] = []
 
     def _read(self) -> dict[str, int]:
         values = {RSS: resident_bytes()}
@@ -168,6 +173,7 @@ class PassMemory:
         return values
 
     def start(self) -> None:
+        self._loading = self._peaks_before()
         self._no_reset = reset_peak_resident()
         if self._cuda is not None:
             self._cuda.reset()
@@ -180,7 +186,28 @@ class PassMemory:
         peaks = [self._resident(timeline, high_water)]
         if self._cuda is not None:
             peaks.extend(device_peaks(self._cuda, cuda_peaks, timeline))
-        return timeline, peaks
+        return timeline, peaks + self._loading
+
+    def _peaks_before(self) -> list[dict[str, object]]:
+        """Peaks up to now, under names of their own: loading never counts as the pass's (ME-01).
+
+        Without a high-water mark of the kernel only the whole life of the process is known, which the row has anyway.
+        """
+        untimed: dict[str, object] = {"at_seconds": None, "reason": "the counter has no time"}
+        found: list[dict[str, object]] = []
+        high_water = peak_resident_bytes()
+        if high_water is not None:
+            found.append({
+                "device": self._host, "counter": f"VmHWM {BEFORE}", "bytes": high_water,
+                "scope": f"resident memory, {THIS_PROCESS}, {_LOADING}", "capacity_bytes": self._host_capacity,
+            } | untimed)  # fmt: skip
+        if self._cuda is not None:
+            peaks = self._cuda.peaks()
+            found.extend({
+                "device": f"cuda:{index}", "counter": f"{counter} {BEFORE}", "bytes": peaks[f"{kind}:{index}"],
+                "scope": f"{_WORDS[kind]}, {THIS_PROCESS}, {_LOADING}", "capacity_bytes": self._cuda.capacity(index),
+            } | untimed for index in self._cuda.indices for kind, counter in _NAMES.items())  # fmt: skip
+        return found
 
     def _resident(self, timeline: Timeline, high_water: int | None) -> dict[str, object]:
         common: dict[str, object] = {
@@ -200,16 +227,14 @@ def device_peaks(
     counters: CudaCounters, peaks: Mapping[str, int], timeline: Timeline
 ) -> list[dict[str, object]]:
     """One peak per card and counter. Allocated lies inside reserved: the card's need is `reserved` (ME-02)."""
-    names = {"allocated": "torch.cuda.max_memory_allocated", "reserved": "torch.cuda.max_memory_reserved"}
-    words = {"allocated": "tensors", "reserved": "held by the allocator, tensors included"}
     found = []
     for index in counters.indices:
         if peaks[f"allocated:{index}"] > peaks[f"reserved:{index}"]:
             raise ValueError(f"card {index}: allocated is larger than reserved, the counters are not consistent")
-        for kind, counter in names.items():
+        for kind, counter in _NAMES.items():
             found.append({
                 "device": f"cuda:{index}", "counter": counter, "bytes": peaks[f"{kind}:{index}"], "reason": None,
-                "scope": f"{words[kind]}, {THIS_PROCESS}, reset before the pass; time of the largest sample",
+                "scope": f"{_WORDS[kind]}, {THIS_PROCESS}, reset before the pass; time of the largest sample",
                 "at_seconds": timeline.time_of_largest(f"{kind}:{index}"), "capacity_bytes": counters.capacity(index),
             })
     return found

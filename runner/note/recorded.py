@@ -190,12 +190,16 @@ SENTENCES = (
     # attempts of other locks
     N_("it does not carry the nonce of the freeze"),
     N_("unknown lock ({found}, this one is {lock})"),
+    N_("unknown lock ({found}, this one is {lock}; other {parts})"),
     N_("earlier freeze ({found}; other {parts})"),
     # counters of memory
     N_("resident memory, {process_why}, high-water mark reset before the pass; time of the largest sample"),
     N_("resident memory, {process_why}, largest sample of the pass; {reason}"),
     N_("resident memory, {process_why}, its whole life (loading included)"),
     N_("resident memory of the program alone (not of processes that it starts), read from outside, this pass"),
+    N_("resident memory, {process_why}, before the pass: loading, compiling and warming up"),
+    N_("tensors, {process_why}, before the pass: loading, compiling and warming up"),
+    N_("held by the allocator, tensors included, {process_why}, before the pass: loading, compiling and warming up"),
     N_("tensors, {process_why}, reset before the pass; time of the largest sample"),
     N_("held by the allocator, tensors included, {process_why}, reset before the pass; time of the largest sample"),
     N_("this worker process only"),
@@ -223,7 +227,9 @@ _FORMS = {
     "status": r"[a-z_]+",
 }
 
-_LOCK_PARTS = {"protocol": N_("protocol"), "corpus": N_("corpus"), "judgement": N_("judgement")}
+_LOCK_PARTS = {
+    "protocol": N_("protocol"), "corpus": N_("corpus"), "model": N_("model"), "judgement": N_("judgement"),
+}  # fmt: skip
 _LABELLED = N_("{name}: {rest}")
 _MOST = 1000  # characters; a longer text is not one of ours, and matching it would take long
 

@@ -16,10 +16,11 @@ from runner.cli.main import run
 from runner.decide.model import Balance, Decision
 from runner.decide.write import other_locks_were_left_out, render_decision
 from runner.errors import InputRefused
-from runner.evidence.attempt import ErrorInfo, Status
+from runner.evidence.attempt import ErrorInfo, Inputs, Status
 from runner.evidence.campaign import Campaign
 from runner.judge.campaign import judge_campaign
 from runner.protocol.freeze import freeze
+from runner.protocol.inputs import frozen_corpus_sha256, frozen_model_sha256
 from runner.protocol.lockfile import keep_lock
 from runner.protocol.schema import Lock
 from tests.support.small_campaign import PROTOCOL, ROWS, make_attempt, make_campaign, store_attempt, write_predictions
@@ -224,6 +225,33 @@ def test_re_07_another_corpus_and_another_protocol_are_told_apart(
     assert "other protocol)" in left["g3"] and "corpus)" not in left["g3"]
     (summary,) = Balance.load(made.balance).rows[0].summaries
     assert summary.accepted == 1
+
+
+def test_re_07_a_row_of_an_unknown_lock_says_what_it_shows_to_differ(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """RE-07, 1: exit 2 and g2 (corpus), g3 (protocol); what no row shows (g4) is not guessed."""
+    made, lock = _frozen(tmp_path / "campaign")
+    _measured(made, lock, ["10"])
+    right = frozen_corpus_sha256(lock, "small-final")
+    assert right is not None
+    ours = Inputs(corpus_sha256=right, model_sha256=frozen_model_sha256(lock))
+    foreign: dict[str, dict[str, Any]] = {
+        "g2": {"lock_sha256": "d" * 64, "inputs": ours.model_copy(update={"corpus_sha256": "c" * 64})},
+        "g3": {"lock_sha256": "b" * 64, "inputs": ours, "protocol_revision": 2},
+        "g4": {"lock_sha256": "0" * 64},
+        "g5": {"lock_sha256": "e" * 64, "inputs": ours.model_copy(update={"model_sha256": "c" * 64})},
+    }
+    for number, (name, changes) in enumerate(foreign.items(), 1):
+        store_attempt(made, make_attempt(made, lock, None, number=number, attempt_id=name, **changes))
+    judge_campaign(made)
+    assert run(["--campaign", str(made.root), "decide"]) == 2
+    shown = {line.strip()[2:4]: line for line in capsys.readouterr().err.splitlines() if "unknown lock" in line}
+    assert shown["g2"].endswith("; other corpus)") and shown["g3"].endswith("; other protocol)")
+    assert shown["g5"].endswith("; other model)") and "other" not in shown["g4"]
+    assert run(["--campaign", str(made.root), "decide", "--leave-out-other-locks"]) == 0
+    left = {item.attempt_id: item.reason.text for item in Decision.load(made.decision).left_out}
+    assert left["g2"].endswith("; other corpus)") and left["g3"].endswith("; other protocol)")
 
 
 def test_m22_one_row_per_attempt_with_counts_and_reasons(campaign: Campaign) -> None:

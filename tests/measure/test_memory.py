@@ -37,6 +37,26 @@ def test_me01_each_pass_has_its_own_peak_and_the_weights_stay_in_it() -> None:
     assert peaks == {1: 6442450944, 2: 1610612736}
 
 
+def test_me01_loading_is_reported_apart_and_never_as_the_peak_of_the_pass() -> None:
+    """ME-01, point 2: 6 GiB while loading, 1.5 GiB in the pass, 1 GiB of weights stays: two peaks, two names."""
+    case = json.loads((CASES / "ME-01" / "counters.json").read_bytes())
+    loading, timed = (max(e["current"] for e in case["events"] if e["pass"] == number) for number in (1, 2))
+    cuda = FakeCuda()
+    cuda.use(0, loading)
+    cuda.use(0, case["resident_weights"])
+    memory = PassMemory(10.0, "cpu", 64 << 30, CudaCounters(cuda, (0,)))
+    memory.start()
+    cuda.use(0, timed)
+    _, found = memory.stop()
+    peaks = {(str(peak["device"]), str(peak["counter"])): peak for peak in found}
+    allocated = "torch.cuda.max_memory_allocated"
+    assert peaks["cuda:0", allocated]["bytes"] == 1610612736
+    before = peaks["cuda:0", f"{allocated} before the pass"]
+    assert before["bytes"] == 6442450944 and before["at_seconds"] is None and before["reason"]
+    assert str(before["scope"]).endswith("before the pass: loading, compiling and warming up")
+    assert isinstance(peaks["cpu", "VmHWM before the pass"]["bytes"], int)
+
+
 def test_me02_allocated_and_reserved_stand_apart_and_are_never_added() -> None:
     case = json.loads((CASES / "ME-02" / "memory.json").read_bytes())
     cuda = FakeCuda(cards=2)
@@ -107,7 +127,8 @@ def test_resident_peak_belongs_to_the_pass_and_the_next_pass_does_not_inherit_it
         block = np.ones(megabytes << 17)  # float64
         block += 1
         del block
-        _, (peak,) = memory.stop()
+        _, (peak, before) = memory.stop()
+        assert before["counter"] == "VmHWM before the pass"
         assert isinstance(peak["bytes"], int) and "this worker process only" in str(peak["scope"])
         return peak["bytes"]
 

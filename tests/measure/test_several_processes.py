@@ -86,7 +86,7 @@ def test_m26_two_processes_give_the_ids_labels_and_batches_of_one(tmp_path: Path
     effective = result["facts"]["effective"]
     assert (effective["devices"], effective["workers"]) == (2, 1)
     assert effective["extra"]["distributed_backend"] == "gloo"
-    peaks = result["facts"]["memory"]
+    peaks = [peak for peak in result["facts"]["memory"] if peak["counter"] == "VmHWM"]  # loading stands apart (ME-01)
     assert [("rank 0" in peak["scope"], "rank 1" in peak["scope"]) for peak in peaks] == [(True, False), (False, True)]
     assert all(peak["bytes"] > 100 << 20 for peak in peaks)
     counters = {name for _, values in result["facts"]["timeline"]["samples"] for name in values}
@@ -256,7 +256,8 @@ def test_m26_two_nodes_share_an_attempt_and_the_manifest_holds_both(tmp_path: Pa
     manifest = Manifest.from_json(json.loads((campaign.manifests / f"{row.manifest_sha256}.json").read_bytes()))
     assert [node.node for node in manifest.nodes] == [0, 1]
     assert all(node.packages["torch"] for node in manifest.nodes)
-    assert [peak.device for peak in row.memory][:2] == ["node0 cpu", "node1 cpu"]
+    timed = [peak.device for peak in row.memory if peak.counter == "VmHWM"]
+    assert timed == ["node0 cpu", "node1 cpu"], "each node's pass; loading stands apart (ME-01)"
 
 
 def test_m4_a_node_with_another_lock_is_refused(tmp_path: Path) -> None:
