@@ -11,6 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
+from runner.decide.fairness import hold_back_surplus
 from runner.decide.fates import judge_fates
 from runner.decide.missing import missing_cells
 from runner.decide.model import Balance, BalanceRow, Reason, Summary
@@ -74,11 +75,18 @@ PEOPLE_COLUMNS = tuple(column for column in ATTEMPT_COLUMNS if column != "missin
 
 
 def attempt_rows(
-    attempts: Sequence[Attempt], verdicts: Mapping[str, Verdict], excluded: Mapping[str, str]
+    attempts: Sequence[Attempt], verdicts: Mapping[str, Verdict], excluded: Mapping[str, str],
+    passes_planned: int | None = None,
 ) -> list[Row]:
-    """One row per attempted pass, in schedule order, joined to its verdict; `missing` says why a cell is empty."""
+    """One row per attempted pass, in schedule order, joined to its verdict; `missing` says why a cell is empty.
+
+    `passes_planned`: passes beyond it that not every variant has count as nothing here too (M3).
+    """
     rows = []
-    for item in judge_fates(attempts, verdicts, excluded):
+    judged = judge_fates(attempts, verdicts, excluded)
+    if passes_planned is not None:
+        judged, _ = hold_back_surplus(judged, passes_planned)
+    for item in judged:
         attempt, verdict = item.attempt, item.verdict
         ids = None if verdict is None else verdict.ids
         phases = {phase.name: phase.seconds for phase in attempt.phases if not phase.inside_pass}

@@ -56,7 +56,9 @@ def decide_evidence(evidence: Evidence) -> DecisionFiles:
     )  # fmt: skip
     decision = decide(balance, evidence.protocol)
     verdicts = {verdict.attempt_id: verdict for verdict in evidence.verdicts}
-    attempts = attempt_rows(evidence.attempts, verdicts, evidence.exclusions)
+    attempts = attempt_rows(
+        evidence.attempts, verdicts, evidence.exclusions, evidence.protocol.measurement.passes_planned
+    )
     files = {
         "attempts.csv": csv_bytes(attempts, ATTEMPT_COLUMNS),
         "attempts-spreadsheet.csv": csv_bytes(rows_for_people(attempts), PEOPLE_COLUMNS, for_people=True),

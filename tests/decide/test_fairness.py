@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from runner.decide.tables import attempt_rows
 from runner.evidence.attempt import Slot, Status
 from runner.protocol.schema import Expense
 from tests.decide.worlds import World, tariffs
@@ -93,6 +94,10 @@ def test_m3_a_failure_beyond_the_plan_waits_like_an_accepted_pass() -> None:
     world.attempts[-1] = world.attempts[-1].model_copy(update={"slot": Slot(pass_index=5, position=0)})
     assert world.row("A.b8").failures == 0
     assert [item.reason.code for item in world.balance().left_out] == ["left-out.surplus"]
+    verdicts = {verdict.attempt_id: verdict for verdict in world.verdicts}
+    table = attempt_rows(world.attempts, verdicts, {}, world.planned)
+    assert [row["counts_as"] for row in table if row["variant_id"] == "b8"][-1] == "not counted", "as in the balance"
+    assert attempt_rows(world.attempts, verdicts, {})[-1]["counts_as"] == "failure"
 
 
 def test_m27_every_frozen_seed_needs_its_passes() -> None:
