@@ -143,6 +143,8 @@ class Worker:
                 engine.compile(texts)
         with self._phase("warm_up"):
             engine.warm_up(texts, job.warm_up_inputs, job.warm_up_passes)
+            if job.settings["compile"] != "none":
+                self._name_missing_shapes(engine, texts)
         memory = PassMemory(job.sample_interval_seconds, "cpu", _host_memory_bytes(), counters)
         self._journal.event("phase", phase="pass")
         self._current = "pass"
@@ -156,6 +158,15 @@ class Worker:
             return {"status": "completed", "error": None, "completed": None}
         self._phases["pass"] = done.seconds
         return self._write(done, engine, joined)
+
+    def _name_missing_shapes(self, engine: LoadedEngine, texts: Sequence[str]) -> None:
+        """On disk before the timed part begins: what it will have to compile (TI-02)."""
+        from runner.measure.engines.base import ChecksShapes
+
+        missing = engine.missing_shapes(texts) if isinstance(engine, ChecksShapes) else ()
+        if missing:
+            self._journal.event("warm_up_check", not_compiled=list(missing[:_LISTED_IDS]), shapes=len(missing))
+            self._notes.append(f"not compiled before the timed part: {', '.join(missing[:_LISTED_IDS])}")
 
     def _launched(self) -> dict[str, Any]:
         """Several processes: this one starts them and takes over what rank 0 reports."""

@@ -188,6 +188,7 @@ class TestCompilation:
         result = work(job)
         assert result["status"] == "completed", result["error"]
         assert result["recompilations"] == 0
+        assert not [note for note in result["notes"] if "not compiled" in note]
         assert result["phases"]["compile"] > 0
         assert differences(job, result) == ()
 
@@ -228,6 +229,13 @@ class TestCompilation:
         assert result["recompilations_reason"].startswith("not clean: ")
         assert "shape 4×" in result["recompilations_reason"]
         assert any(note.startswith("shape 4×") for note in result["notes"]), "the verdict reads it there (TI-02)"
+        events = [json.loads(line) for line in Path(job.journal).read_text(encoding="utf-8").splitlines()]
+        (check,) = [event for event in events if event["event"] == "warm_up_check"]
+        timed = next(event for event in events if event.get("phase") == "pass")
+        assert events.index(check) < events.index(timed), "named before the timed part starts (TI-02, 2)"
+        recompiled = result["recompilations_reason"].partition("shape ")[2].split(", ")
+        assert set(recompiled) <= set(check["not_compiled"]) and check["shapes"] == len(check["not_compiled"])
+        assert f"not compiled before the timed part: {', '.join(check['not_compiled'])}" in result["notes"]
         assert result["pass_seconds"] >= result["part_seconds"]["inference"]
 
 

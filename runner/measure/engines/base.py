@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from runner.measure.passes import Engine, Work
 
@@ -38,3 +38,11 @@ class LoadedEngine(Engine, Protocol):
 
     def cut_tokens(self, texts: Sequence[str], lengths: Sequence[int]) -> tuple[int, int]:
         """Documents that were cut and tokens cut away, counted after the pass."""
+
+
+@runtime_checkable
+class ChecksShapes(Protocol):
+    """An engine that compiles for shapes and knows which of the plan's it has not compiled."""
+
+    def missing_shapes(self, texts: Sequence[str]) -> tuple[str, ...]:
+        """`8×384` (texts × tokens) per shape of the plan of work that nothing was compiled for, each once (TI-02)."""

@@ -72,6 +72,7 @@ class BatchedEngine:
         self._model = loaded.model
         self._batch_size: int = job.settings["batch_size"]
         self._ahead = bool(self._extra(job).get("tokenise_ahead", not self._on_cpu))
+        self._signatures: set[tuple[object, ...]] = set()  # compiled for
         plan_batches([1], 1, job.settings["grouping"])  # an unknown grouping is refused before any work
         self.loaded = Loaded(self._effective(loaded.model), *self._facts(loaded), notes=loaded.notes)
 
@@ -152,7 +153,7 @@ class BatchedEngine:
         """One batch of every signature; a build that cannot compile is found here, not in the pass."""
         if not isinstance(self._forward, Compiles):
             return
-        seen: set[tuple[object, ...]] = set()
+        seen = self._signatures
         with self._torch.inference_mode():
             for _, tokens in self._batches(texts, Parts(lambda: 0), Work()):
                 inputs = self._forward.inputs(tokens, Work())
@@ -162,6 +163,16 @@ class BatchedEngine:
                     self._try_to_compile(inputs)
         if not self._forward.compiled():
             self.loaded.effective["compile"] = "none"  # nothing was compiled: the model runs as it is
+
+    def missing_shapes(self, texts: Sequence[str]) -> tuple[str, ...]:
+        if not isinstance(self._forward, Compiles):
+            return ()
+        missing: dict[tuple[object, ...], str] = {}
+        for _, tokens in self._batches(texts, Parts(lambda: 0), Work()):
+            signature = self._forward.signature(inputs := self._forward.inputs(tokens, Work()))
+            if signature not in self._signatures:
+                missing.setdefault(signature, "×".join(map(str, inputs["input_ids"].shape)))
+        return tuple(missing.values())
 
     def _try_to_compile(self, inputs: Any) -> None:
         try:
