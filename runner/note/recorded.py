@@ -187,6 +187,7 @@ SENTENCES = (
         "the pass was faster than the matrix product measured for this type: "
         "another type computes (int8), or others used the device"
     ),
+    N_("not compiled before the timed part: {shapes}"),
     # attempts of other locks
     N_("it does not carry the nonce of the freeze"),
     N_("unknown lock ({found}, this one is {lock})"),

@@ -204,3 +204,19 @@ def test_issue_6_point_4_settings_name_engine_processes_devices_and_threads() ->
     assert speaker().settings(Settings(batch_size=4)) == "batch size 4, fp32, attention sdpa, padding longest"
     assert speaker("de").settings(settings).startswith("Engine packed, Batchgröße 8")
     assert speaker("tr").settings(settings).endswith("2 aygıt, aygıt başına 3 süreç, 1 iş parçacığı")
+
+
+def test_shapes_that_were_not_compiled_are_named_in_every_language() -> None:
+    """TI-02, 2: the worker's own words, the shapes as they are."""
+    note = "not compiled before the timed part: 8×384, 4×37"
+    for language in ("de", "tr", "fr"):
+        said = speaker(language).recorded(note)
+        assert said != note and said.endswith(": 8×384, 4×37") and "“" not in said and "„" not in said
+
+
+def test_what_differs_of_an_unknown_lock_is_said_in_every_language() -> None:
+    """RE-07: the list of parts is translated too."""
+    text = "unknown lock (small revision 1, lock aaaa, this one is bbbb; other corpus and model)"
+    assert speaker("de").recorded(text).endswith("; anders: Korpus + Modell)")
+    assert speaker("tr").recorded(text).endswith("; farklı olan: derlem + model)")
+    assert "corpus + modèle)" in speaker("fr").recorded(text)
