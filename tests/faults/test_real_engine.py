@@ -29,7 +29,7 @@ pytest.importorskip("torch")
 KILLS = int(os.environ.get("FAULT_REAL_KILLS", "2"))
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = 200
-LONGEST_LIFE_SECONDS = 12.0
+SLOTS = 6 * KILLS + 6
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 
@@ -43,7 +43,7 @@ def campaign(tmp_path: Path) -> Campaign:
     head, _, _ = PROTOCOL.partition("[[series]]")
     protocol = head.replace("max_length = 128", "max_length = 512") + (
         '[[variant]]\nid = "b4"\n[variant.settings]\nbatch_size = 4\nthreads = 1\n'
-        f"[measurement]\npasses_planned = {2 * KILLS + 2}\npasses_most = {4 * KILLS + 4}\nmin_accepted = 2\n"
+        f"[measurement]\npasses_planned = {SLOTS}\npasses_most = {SLOTS}\nmin_accepted = 2\n"
     )
     made = make_campaign(tmp_path, rows=rows, protocol=protocol)
     shutil.rmtree(made.protocol_dir / "model")
@@ -64,6 +64,18 @@ def running_worker(campaign: Campaign) -> int | None:
     return None if state is None or state.ended or not state.events else int(state.events[0]["pid"])
 
 
+def life_of_the_first_worker(campaign: Campaign) -> float:
+    """Seconds from the first worker's start to the next one's: how long kills may wait on this machine."""
+    first = None
+    while first is None:
+        time.sleep(0.02)
+        first = running_worker(campaign)
+    begun = time.monotonic()
+    while running_worker(campaign) in (None, first):
+        time.sleep(0.02)
+    return time.monotonic() - begun
+
+
 def kill(pid: int) -> bool:
     try:
         os.kill(pid, 9)
@@ -76,16 +88,18 @@ def test_random_kills_of_the_real_engine(campaign: Campaign) -> None:
     rng = random.Random(20261130)
     kills: Counter[str] = Counter()
     parent = start(campaign)
+    longest = life_of_the_first_worker(campaign)
     worker = None
     while sum(kills.values()) < KILLS:
         if parent.poll() is not None:
+            assert len(read_attempts(campaign)) < SLOTS, f"{kills} kills, and no slot is left to kill in"
             parent = start(campaign)
         fresh = running_worker(campaign)
         if fresh is None or fresh == worker:
             time.sleep(0.05)
             continue
         worker = fresh
-        time.sleep(rng.uniform(0.0, LONGEST_LIFE_SECONDS))
+        time.sleep(rng.uniform(0.0, 0.9 * longest))
         if sum(kills.values()) % 3 == 2:
             parent.kill()
             parent.wait()
