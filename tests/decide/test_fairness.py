@@ -118,6 +118,7 @@ def test_m3_a_variant_added_later_stays_marked() -> None:
 
 
 def test_m39_an_expense_for_one_and_not_for_another_is_flagged_never_filled_in() -> None:
+    """M39: an expense that one configuration lacks is named."""
     both = Expense(name="transfer", amount="5.00", currency="EUR", reason="for all")
     one = Expense(name="licence", amount="50.00", currency="EUR", reason="needed", configuration="b1")
     stranger = Expense(name="licence", amount="50.00", currency="EUR", reason="needed", configuration="b9")

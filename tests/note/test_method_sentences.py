@@ -51,6 +51,7 @@ def section(note: str, name: str) -> str:
 
 
 def test_m6_it_is_not_mlperf(note: str) -> None:
+    """M6: the note says what the method borrows, and that it is no MLPerf run."""
     text = section(note, "limits")
     assert "borrows the separation of dataset, quality target and scenario" in text
     assert "neither an MLPerf run nor certified" in text
@@ -150,6 +151,7 @@ def test_long_tables_are_capped_in_the_note_and_whole_beside_it(tmp_path: Path) 
 
 
 def test_m33_latency_is_another_population(note: str) -> None:
+    """M33: said in the note."""
     assert "Request latencies are another population than corpus durations" in section(note, "limits")
 
 
@@ -170,7 +172,7 @@ reason = "upload"
 
 
 def test_m42_the_balance_holds_everything_of_every_admissible_configuration(priced: Campaign, note: str) -> None:
-    """Verdicts, raw durations, window, package, committed cost, accepted results, failures: file and table."""
+    """M42: verdicts, raw durations, window, package, committed cost, accepted results, failures; file and table."""
     rows = list(csv.DictReader(io.StringIO((priced.note / "balance.csv").read_text(encoding="utf-8"))))
     assert tuple(rows[0]) == BALANCE_COLUMNS
     (row,) = [row for row in rows if row["configuration_id"] == "rtx-4090.b1"]
