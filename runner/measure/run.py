@@ -30,7 +30,7 @@ from runner.measure.schedule import Planned, missing, refuse_unequal, schedule
 from runner.measure.sources import corpus_files, corpus_source, frozen_protocol, model_source, read_ids
 from runner.measure.supervisor import WORKER, ChildEnd, StopRequest, run_worker
 from runner.measure.telemetry import HostSnapshot, host_conditions, with_cards, with_clock, with_efficiency
-from runner.protocol.freeze import append_variants, load_lock
+from runner.protocol.freeze import append_variants, load_lock, with_variants
 from runner.protocol.labels import LabelTable, table_of
 from runner.protocol.modelfiles import checked_model
 from runner.protocol.schema import Lock, LockedVariant
@@ -166,8 +166,9 @@ class Measurement:
         nodes = 1 if self._request.nodes is None else self._request.nodes.nnodes
         here = Lookout(gpu, self._campaign.tariffs, nodes)
         earlier = [row for row in measured if row.gpu_declared == gpu and row.status is Status.COMPLETED]
-        self._progress.begin(left, len(planned), earlier)
         absent = [item for item in left if here.presence(item.variant.settings.devices).torch_device is None]
+        append_variants(self._campaign, self._lock)  # only now: a refused call writes nothing
+        self._progress.begin(left, len(planned), earlier)
         if absent:
             # One row per variant says it all; the slots stay open for the right machine.
             first = min(item.slot.pass_index for item in absent)
@@ -191,13 +192,11 @@ class Measurement:
         )
 
     def _wanted_variants(self) -> tuple[LockedVariant, ...]:
-        """Variants asked for; a batch series that the lock does not have yet is appended to it (M3)."""
+        """Variants asked for; those of a batch series that the lock does not have yet are added to it (M3)."""
         request = self._request
         if request.batches:
             wanted = batch_series(request.batches, self._protocol, max_length=self._lock.judgement.max_length)
-            known = {variant.id for variant in self._lock.variants}
-            if any(variant.id not in known for variant in wanted):
-                self._lock = append_variants(self._campaign, wanted)
+            self._lock = with_variants(self._campaign, self._lock, wanted)
             ids = [variant.id for variant in wanted]
             by_id = {variant.id: variant for variant in self._lock.variants}
             return tuple(by_id[name] for name in ids)

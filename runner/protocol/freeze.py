@@ -39,7 +39,10 @@ from runner.protocol.read import read_plan, read_protocol
 from runner.protocol.schema import CorpusFiles, Lock, LockedCorpus, LockedVariant, Protocol
 from runner.protocol.variants import expand
 
-__all__ = ["Frozen", "append_variants", "current_changes", "earlier_locks", "freeze", "load_lock", "read_lock"]
+__all__ = [
+    "Frozen", "append_variants", "current_changes", "earlier_locks", "freeze", "load_lock", "read_lock",
+    "with_variants",
+]
 
 Outcome = Literal["frozen", "unchanged", "frozen again", "variants changed", "new revision"]
 _NEW_REVISION = (
@@ -128,15 +131,16 @@ def current_changes(campaign: Campaign, lock: Lock) -> tuple[Change, ...]:
     return tuple(changes)
 
 
-def append_variants(campaign: Campaign, variants: Iterable[LockedVariant]) -> Lock:
-    """The lock with these variants too; those added after an attempt are marked `added_later` (M3)."""
-    lock = load_lock(campaign)
+def with_variants(campaign: Campaign, lock: Lock, variants: Iterable[LockedVariant]) -> Lock:
+    """The lock with these variants too, not written; those added after an attempt are marked `added_later` (M3)."""
     appended = _appended(lock, tuple(variants), later=has_attempts(campaign, lock))
-    if appended == lock.variants:
-        return lock
-    lock = lock.model_copy(update={"variants": appended})
-    write_lock(campaign, lock)
-    return lock
+    return lock if appended == lock.variants else lock.model_copy(update={"variants": appended})
+
+
+def append_variants(campaign: Campaign, lock: Lock) -> None:
+    """Write the lock if it has variants that the one in the folder lacks (`with_variants`)."""
+    if lock != load_lock(campaign):
+        write_lock(campaign, lock)
 
 
 def _appended(lock: Lock, wanted: tuple[LockedVariant, ...], *, later: bool) -> tuple[LockedVariant, ...]:

@@ -228,6 +228,12 @@ def test_m3_more_passes_for_one_variant_only_are_refused_with_the_right_command(
         run(campaign, series="b8", passes=3)
     assert refused.value.next_step == "runner measure --gpu cpu --passes 3"
     assert sorted(path.name for path in campaign.attempts.iterdir()) == rows
+    lock = campaign.lock.read_bytes()
+    with pytest.raises(InputRefused, match="b1, b8 would have fewer"):
+        run(campaign, batches=(16,), passes=3)
+    with pytest.raises(InputRefused, match="the protocol allows"):
+        run(campaign, batches=(16,), passes=10**6)
+    assert campaign.lock.read_bytes() == lock, "a refused call adds no variant"
     assert run(campaign, series="b8", passes=2).written == ()
     # What only completes is allowed: the others have their third pass, an interrupted one of b8 is run again.
     planned = list(schedule(load_lock(campaign).variants, ["small-final"], [0], 3))

@@ -12,7 +12,15 @@ from runner.cli.main import run
 from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
 from runner.protocol.changes import judgement_changes
-from runner.protocol.freeze import append_variants, earlier_locks, freeze, load_lock, make_freeze, read_lock
+from runner.protocol.freeze import (
+    append_variants,
+    earlier_locks,
+    freeze,
+    load_lock,
+    make_freeze,
+    read_lock,
+    with_variants,
+)
 from runner.protocol.modelfiles import check_model
 from runner.protocol.schema import Lock
 from runner.protocol.variants import batch_series
@@ -145,16 +153,19 @@ def test_m4_the_new_corpus_must_not_hold_the_old_texts(campaign: Campaign) -> No
 
 def test_m3_variants_are_append_only_and_marked(campaign: Campaign) -> None:
     lock = freeze(campaign)
-    early = append_variants(campaign, batch_series((16,), lock.protocol, max_length=128))
+    early = with_variants(campaign, lock, batch_series((16,), lock.protocol, max_length=128))
+    assert read_lock(campaign) == lock, "not written yet"
+    append_variants(campaign, early)
     assert [(variant.id, variant.added_later) for variant in early.variants][-1] == ("b16", False)
     edit(campaign, "values = [1, 4, 8]", "values = [1, 4, 8, 16]")
     started(campaign)
-    late = append_variants(campaign, batch_series((32,), lock.protocol, max_length=128))
+    late = with_variants(campaign, early, batch_series((32,), lock.protocol, max_length=128))
+    append_variants(campaign, late)
     assert [(variant.id, variant.added_later) for variant in late.variants][-1] == ("b32", True)
     assert late.lock_sha256 == early.lock_sha256  # attempts stay under it
     assert read_lock(campaign) == late
     with pytest.raises(InputRefused, match="frozen with other settings"):
-        append_variants(campaign, batch_series((32,), lock.protocol, max_length=64))
+        with_variants(campaign, late, batch_series((32,), lock.protocol, max_length=64))
 
 
 def test_a_variant_removed_after_an_attempt_stays(campaign: Campaign) -> None:
