@@ -196,7 +196,9 @@ class Measurement:
         request = self._request
         if request.batches:
             wanted = batch_series(request.batches, self._protocol, max_length=self._lock.judgement.max_length)
-            self._lock = with_variants(self._campaign, self._lock, wanted)
+            known = {variant.id for variant in self._lock.variants}
+            new = [variant for variant in wanted if variant.id not in known]
+            self._lock = with_variants(self._campaign, self._lock, new)
             ids = [variant.id for variant in wanted]
             by_id = {variant.id: variant for variant in self._lock.variants}
             return tuple(by_id[name] for name in ids)
