@@ -158,6 +158,7 @@ test-gpu: $(INSTALLED) ## Run the tests that need a real GPU
 lint: ## Check style, types and the floors of the house
 	@$(INSTALL) --extras "measure report dev" --system-torch "$$SYSTEM_TORCH"
 	@.venv/bin/ruff check .
+	@.venv/bin/ruff format --check --quiet .
 	@.venv/bin/mypy
 	@.venv/bin/mypy tools benchmarks
 	@.venv/bin/lint-imports

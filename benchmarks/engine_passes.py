@@ -52,9 +52,11 @@ class Contest:
         if who == "pipeline":
             return self.pipeline(int(batch))
         changes = dict(item.split("=", 1) for item in settings)
-        return self.engine(Settings(engine=who, batch_size=int(batch), threads=1, max_length=MAX_LENGTH).model_copy(
-            update={"padding": "none" if who == "packed" else "longest"} | changes
-        ))
+        return self.engine(
+            Settings(engine=who, batch_size=int(batch), threads=1, max_length=MAX_LENGTH).model_copy(
+                update={"padding": "none" if who == "packed" else "longest"} | changes
+            )
+        )
 
     def rows(self) -> list[tuple[str, str]]:
         with self.corpus.open(encoding="utf-8", newline="") as file:
@@ -70,7 +72,10 @@ class Contest:
                 part = rows[start : start + batch]
                 inputs = self.tokenizer(
                     [text for _, text in part],
-                    padding=True, truncation=True, max_length=MAX_LENGTH, return_tensors="pt",
+                    padding=True,
+                    truncation=True,
+                    max_length=MAX_LENGTH,
+                    return_tensors="pt",
                 )
                 best = self.model(**inputs).logits.softmax(-1).max(-1)
                 for (identifier, _), index, score in zip(

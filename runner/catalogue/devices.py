@@ -31,7 +31,11 @@ def check_pattern(pattern: str, *, file: str | Path | None = None, line: int | N
 
     def refuse(why: str) -> InputRefused:
         return InputRefused(
-            f"device pattern refused: {why}", file=file, line=line, column="device_pattern", value=pattern,
+            f"device pattern refused: {why}",
+            file=file,
+            line=line,
+            column="device_pattern",
+            value=pattern,
             next_step="write the device's name as the driver reports it, such as NVIDIA B200",
         )
 
@@ -69,8 +73,12 @@ def device_pattern(tariffs: Path, gpu: str) -> re.Pattern[str] | None:
             continue
         if found is not None and found.pattern != pattern:
             raise InputRefused(
-                f"two device patterns for {show_value(gpu)}", file=tariffs, line=line, column="device_pattern",
-                value=pattern, next_step="write the same pattern in every line of this GPU",
+                f"two device patterns for {show_value(gpu)}",
+                file=tariffs,
+                line=line,
+                column="device_pattern",
+                value=pattern,
+                next_step="write the same pattern in every line of this GPU",
             )
         found = check_pattern(pattern, file=tariffs, line=line)
     return found
@@ -90,12 +98,14 @@ def _patterns(tariffs: Path) -> list[tuple[int, str, str]]:
         text = tariffs.read_bytes().decode("utf-8-sig")
     except OSError as error:
         raise InputRefused(
-            f"the tariffs cannot be read: {error.strerror}", file=tariffs,
+            f"the tariffs cannot be read: {error.strerror}",
+            file=tariffs,
             next_step="write a tariffs.csv with dated prices; the embedded example has one",
         ) from None
     except UnicodeDecodeError as error:
         raise InputRefused(
-            f"the tariffs are not UTF-8: byte {error.start} cannot be read", file=tariffs,
+            f"the tariffs are not UTF-8: byte {error.start} cannot be read",
+            file=tariffs,
             next_step="save the file as UTF-8",
         ) from None
     reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
@@ -103,12 +113,16 @@ def _patterns(tariffs: Path) -> list[tuple[int, str, str]]:
         missing = {"gpu", "device_pattern"} - set(reader.fieldnames or ())
         if missing:
             raise InputRefused(
-                f"no column {', '.join(sorted(missing))}", file=tariffs, line=1,
+                f"no column {', '.join(sorted(missing))}",
+                file=tariffs,
+                line=1,
                 next_step="name the columns in the first line as docs/pricing.md has them",
             )
         return [(reader.line_num, row["gpu"] or "", row["device_pattern"] or "") for row in reader]
     except csv.Error as error:
         raise InputRefused(
-            f"not a readable CSV file: {error}", file=tariffs, line=reader.line_num,
+            f"not a readable CSV file: {error}",
+            file=tariffs,
+            line=reader.line_num,
             next_step="double every quotation mark inside a quoted field and close each",
         ) from None

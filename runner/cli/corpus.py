@@ -32,8 +32,12 @@ DEFAULT_BANDS = ("short:1-32:600", "medium:33-128:300", "long:129+:100")
 @click.option("--name", help="id of the corpus (default: from the file's name)")
 @click.option("--out", type=_PATH, help="folder to write (default: protocol/corpus/NAME)")
 @click.option("--replace", is_flag=True, help="write over a corpus that was built before")
-@click.option("--layout", type=click.Choice(["table", "folders", "lines"]), default="table",
-              help="table; one folder per label; or lines 'LABEL text'")
+@click.option(
+    "--layout",
+    type=click.Choice(["table", "folders", "lines"]),
+    default="table",
+    help="table; one folder per label; or lines 'LABEL text'",
+)
 @click.option("--kind", type=click.Choice(["csv", "jsonl", "parquet"]), help="if the file's name does not tell")
 @click.option("--id-column", default="id", help="default: id")
 @click.option("--make-ids", is_flag=True, help="the data have no ids: number the documents")
@@ -54,8 +58,13 @@ DEFAULT_BANDS = ("short:1-32:600", "medium:33-128:300", "long:129+:100")
 @click.option("--allow-empty-texts", is_flag=True, help="keep documents without text")
 @click.option("--allow-case-twins", is_flag=True, help="ids may differ by letter case only")
 @click.option("--all", "everything", is_flag=True, help="take every document instead of sampling by length")
-@click.option("--band", "bands", multiple=True, metavar="NAME:FROM-TO:COUNT",
-              help=f"length band in tokens (default: {' '.join(DEFAULT_BANDS)})")
+@click.option(
+    "--band",
+    "bands",
+    multiple=True,
+    metavar="NAME:FROM-TO:COUNT",
+    help=f"length band in tokens (default: {' '.join(DEFAULT_BANDS)})",
+)
 @click.option("--tokenizer", help="folder, tokenizer.json or 'words' (default: the protocol's model)")
 @click.option("--count-special-tokens", is_flag=True, help="lengths include the tokens that the tokenizer adds")
 @click.option("--tuning", default=0, type=click.IntRange(min=0), help="size of a tuning split from the same data")
@@ -76,7 +85,8 @@ def corpus(session: Session, **options: Any) -> Output:
     out = options["out"] or campaign.protocol_dir / "corpus" / name
     if options["replace"] and campaign.lock.exists() and out.resolve().is_relative_to(campaign.protocol_dir.resolve()):
         raise InputRefused(
-            "the protocol is frozen: a corpus below it is not replaced", file=out,
+            "the protocol is frozen: a corpus below it is not replaced",
+            file=out,
             next_step="build under another --name and start a new protocol revision",
         )
     if options["tuning"] and options["tuning_from"]:
@@ -88,10 +98,19 @@ def corpus(session: Session, **options: Any) -> Output:
         source = _source(options, options["source"], first)
         other = _source(options, options["tuning_from"], second)
     order = Order(
-        name=name, out=out, source=source, counter=_counter(options, campaign), bands=_bands(options["bands"]),
-        seed=options["seed"], everything=options["everything"], tuning_wanted=options["tuning"], tuning_source=other,
+        name=name,
+        out=out,
+        source=source,
+        counter=_counter(options, campaign),
+        bands=_bands(options["bands"]),
+        seed=options["seed"],
+        everything=options["everything"],
+        tuning_wanted=options["tuning"],
+        tuning_source=other,
         rules=Rules(options["allow_case_twins"], options["allow_empty_texts"], options["skip_empty"]),
-        licence=options["licence"], permission=options["permission"], replace=options["replace"],
+        licence=options["licence"],
+        permission=options["permission"],
+        replace=options["replace"],
         progress=_progress,
     )
     try:
@@ -146,10 +165,17 @@ def _source(options: dict[str, Any], path: Path, prefix: str) -> Source:
         encoding=_encoding(options["encoding"]),
     )
     return Source(
-        path=path, layout=options["layout"], id_column=None if options["make_ids"] else options["id_column"],
-        text_columns=options["text_columns"] or ("text",), label_column=options["label_column"],
-        group_columns=options["group_columns"], style=style, label_names=_label_names(options, path),
-        label_until=options["label_until"], skip_labels=frozenset(options["skip_labels"]), id_prefix=prefix,
+        path=path,
+        layout=options["layout"],
+        id_column=None if options["make_ids"] else options["id_column"],
+        text_columns=options["text_columns"] or ("text",),
+        label_column=options["label_column"],
+        group_columns=options["group_columns"],
+        style=style,
+        label_names=_label_names(options, path),
+        label_until=options["label_until"],
+        skip_labels=frozenset(options["skip_labels"]),
+        id_prefix=prefix,
     )
 
 
@@ -234,8 +260,11 @@ def _tokenizer_of_the_model(campaign: Campaign) -> Path:
     folder = campaign.protocol_dir / source
     if not folder.exists():
         raise InputRefused(
-            "the protocol's model is no local folder, so its tokenizer is not at hand", file=campaign.protocol,
-            column="model.source", value=source, next_step="name a tokenizer.json with --tokenizer, or 'words'",
+            "the protocol's model is no local folder, so its tokenizer is not at hand",
+            file=campaign.protocol,
+            column="model.source",
+            value=source,
+            next_step="name a tokenizer.json with --tokenizer, or 'words'",
         )
     return folder
 
@@ -265,8 +294,10 @@ def _read_and_left_out(facts: dict[str, Any]) -> list[str]:
     """Every document of the source is either in a split or counted here with its reason."""
     source, final = facts["source"], facts["splits"]["final"]
     tuning = facts["splits"].get("tuning", {"strata": {}}) if "tuning_source" not in facts else {"strata": {}}
-    lines = [f"read: {source['documents'] + source['left_out_empty'] + sum(source['left_out_labels'].values())} "
-             f"documents of {source['file']}"]
+    lines = [
+        f"read: {source['documents'] + source['left_out_empty'] + sum(source['left_out_labels'].values())} "
+        f"documents of {source['file']}"
+    ]
     if not facts["everything"]:
         rest = {}
         for band in facts["bands"]:
@@ -280,8 +311,10 @@ def _read_and_left_out(facts: dict[str, Any]) -> list[str]:
         lines.append(f"left out: {source['outside_all_bands']} with a length in no band")
     if source["left_out_empty"]:
         lines.append(f"left out: {source['left_out_empty']} without text, as asked for")
-    lines += [f"left out: {count} with the label {show_value(label)}, as asked for"
-              for label, count in source["left_out_labels"].items()]
+    lines += [
+        f"left out: {count} with the label {show_value(label)}, as asked for"
+        for label, count in source["left_out_labels"].items()
+    ]
     return lines
 
 

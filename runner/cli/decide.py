@@ -15,8 +15,13 @@ SORTS = ("per-corpus", "cost", "median", "window")
     is_flag=True,
     help="Leave out (and list) attempts measured under another lock, instead of refusing them.",
 )
-@click.option("--sort", type=click.Choice(SORTS), default=SORTS[0], show_default=True,
-              help="Order of the table; what is undefined comes last.")
+@click.option(
+    "--sort",
+    type=click.Choice(SORTS),
+    default=SORTS[0],
+    show_default=True,
+    help="Order of the table; what is undefined comes last.",
+)
 @click.option("--descending", is_flag=True, help="Largest first; what is undefined still comes last.")
 def decide(session: Session, *, leave_out_other_locks: bool, sort: str, descending: bool) -> Output:
     """Choose the admissible configuration with the smallest committed cost, or say `undecided` and why.

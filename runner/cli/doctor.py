@@ -22,9 +22,7 @@ def doctor(session: Session) -> Output:
     return Output(lines, {"abilities": data})
 
 
-@runner_command(
-    "rehearse", short_help="Longest texts, largest batch, disk, key, clock, end: a try, nothing counted."
-)
+@runner_command("rehearse", short_help="Longest texts, largest batch, disk, key, clock, end: a try, nothing counted.")
 @click.option("--gpu", default="cpu", help="what will be rented, as in tariffs.csv (default: cpu)")
 @click.option("--rental-end", default=None, help="end of the rental, such as 2026-10-09T09:00Z")
 def rehearse(session: Session, gpu: str, rental_end: str | None) -> Output:

@@ -20,7 +20,9 @@ _NO_FAILURE = (Status.UNAVAILABLE, Status.UNSUPPORTED, Status.INTERRUPTED)
 
 @runner_command("validate", short_help="Judge every attempt, or a prediction file of another engine.")
 @click.option(
-    "--predictions", type=click.Path(path_type=Path), default=None,
+    "--predictions",
+    type=click.Path(path_type=Path),
+    default=None,
     help="Judge this file instead (CSV, JSONL or Parquet with columns id, label and optionally score).",
 )
 @click.option("--corpus", "corpus_id", default=None, help="Corpus id for --predictions (default: the only one).")
@@ -40,7 +42,8 @@ def validate(session: Session, predictions: Path | None, corpus_id: str | None) 
 @click.argument("attempt")
 @click.option("--reason", required=True, help="The documented external reason, such as a power cut with its ticket.")
 @click.option(
-    "--rule", required=True,
+    "--rule",
+    required=True,
     help="External facts that decide, e.g. 'started_at_utc >= 2026-11-30T07:00:00Z and machine_id = m-1'.",
 )
 @click.option("--dry-run", is_flag=True, help="Only list which attempts the rule hits.")

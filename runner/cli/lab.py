@@ -16,6 +16,9 @@ from runner.flows.lab import make_lab
 def lab(session: Session, out: Path | None) -> Output:
     """Instructions, quality protocol, blank sheet, price script, tariffs and licence in one folder (M49)."""
     made = make_lab(Campaign(session.root), out)
-    lines = [f"lab folder: {made.folder} ({made.attempts} planned attempts)", *(f"  {name}" for name in made.files),
-             f"next: read {made.folder / 'README.md'}"]
+    lines = [
+        f"lab folder: {made.folder} ({made.attempts} planned attempts)",
+        *(f"  {name}" for name in made.files),
+        f"next: read {made.folder / 'README.md'}",
+    ]
     return Output(lines, {"folder": str(made.folder), "files": list(made.files), "attempts": made.attempts})

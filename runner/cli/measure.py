@@ -30,8 +30,10 @@ def baseline(session: Session, gpu: str) -> Output:
         f"{campaign.relative(file.path)}: {file.documents} documents" + ("" if file.made else " (unchanged)")
         for file in files
     ]
-    data = [{"corpus": file.corpus_id, "path": campaign.relative(file.path), "documents": file.documents,
-             "made": file.made} for file in files]
+    data = [
+        {"corpus": file.corpus_id, "path": campaign.relative(file.path), "documents": file.documents, "made": file.made}
+        for file in files
+    ]
     told, quality = _baseline_quality(campaign)
     return Output([*lines, *told, "next: runner freeze"], {"baselines": data, "quality": quality})
 

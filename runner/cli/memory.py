@@ -16,14 +16,34 @@ from runner.evidence.campaign import Campaign
 @click.option("--model", type=click.Path(file_okay=False, path_type=Path), help="default: the protocol's model")
 @click.option("--batch", type=click.IntRange(min=1), help="default: the largest of the protocol")
 @click.option("--length", type=click.IntRange(min=1), help="tokens per text; default: the protocol's maximum")
-@click.option("--precision", type=click.Choice(("fp32", "fp16", "bf16")), default="fp32", show_default=True,
-              help="of weights and activations")
-@click.option("--attention", type=click.Choice(("sdpa", "eager")), default="sdpa", show_default=True,
-              help="eager holds the scores of every pair of tokens")
-@click.option("--device", type=click.Choice(("cpu", "cuda")), default="cpu", show_default=True,
-              help="cuda: the first card, on ROCm too")
+@click.option(
+    "--precision",
+    type=click.Choice(("fp32", "fp16", "bf16")),
+    default="fp32",
+    show_default=True,
+    help="of weights and activations",
+)
+@click.option(
+    "--attention",
+    type=click.Choice(("sdpa", "eager")),
+    default="sdpa",
+    show_default=True,
+    help="eager holds the scores of every pair of tokens",
+)
+@click.option(
+    "--device",
+    type=click.Choice(("cpu", "cuda")),
+    default="cpu",
+    show_default=True,
+    help="cuda: the first card, on ROCm too",
+)
 def memory(
-    session: Session, model: Path | None, batch: int | None, length: int | None, precision: str, attention: str,
+    session: Session,
+    model: Path | None,
+    batch: int | None,
+    length: int | None,
+    precision: str,
+    attention: str,
     device: str,
 ) -> Output:
     """Estimate a model's weights and activations, then observe them. An exercise; never evidence."""

@@ -27,20 +27,41 @@ from runner.pricing.times import seconds_of
 @START
 @END
 @ZONE
-@click.option("--tasks", type=click.Path(dir_okay=False, path_type=Path),
-              help="or a table (.csv), a calendar (.ics) or a plan (.toml)")
+@click.option(
+    "--tasks",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="or a table (.csv), a calendar (.ics) or a plan (.toml)",
+)
 @click.option("--lots", help="number of lots (default 1)")
 @click.option("--cards", help="or the cards needed; lots are rented whole")
 @click.option("--accepted-results", help="distinct corpora that passed every quality check; you confirm the check")
 @click.option("--extra-periods", default="0", help="further periods of the same package, only if you ask for them")
-@click.option("--tariffs", type=click.Path(dir_okay=False, path_type=Path), multiple=True,
-              help="default: tariffs.csv of the campaign; several are shown side by side")
-@click.option("--number-format", type=click.Path(dir_okay=False, path_type=Path),
-              help='JSON file that declares how the tariffs write numbers: {"delimiter", "decimal", "thousands"}')
+@click.option(
+    "--tariffs",
+    type=click.Path(dir_okay=False, path_type=Path),
+    multiple=True,
+    help="default: tariffs.csv of the campaign; several are shown side by side",
+)
+@click.option(
+    "--number-format",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help='JSON file that declares how the tariffs write numbers: {"delimiter", "decimal", "thousands"}',
+)
 def price(
-    session: Session, gpu: str, days: str | None, window_hours: str | None, start: str | None, end: str | None,
-    zone: str | None, tasks: Path | None, lots: str | None, cards: str | None, accepted_results: str | None,
-    extra_periods: str, tariffs: tuple[Path, ...], number_format: Path | None,
+    session: Session,
+    gpu: str,
+    days: str | None,
+    window_hours: str | None,
+    start: str | None,
+    end: str | None,
+    zone: str | None,
+    tasks: Path | None,
+    lots: str | None,
+    cards: str | None,
+    accepted_results: str | None,
+    extra_periods: str,
+    tariffs: tuple[Path, ...],
+    number_format: Path | None,
 ) -> Output:
     """Committed cost of a package; the 3, 7 and 30 day packages and which of them cover a window."""
     catalogues = [_catalogue(file, number_format) for file in tariffs or (Campaign(session.root).tariffs,)]
@@ -80,18 +101,24 @@ def _several(listed: tuple[Listed, ...], gpu: str) -> Output:
     lines += [f"smallest in {code}: {', '.join(one.catalogue.name for one in ones)}" for code, ones in best.items()]
     if len(best) > 1:
         lines.append("Amounts of different currencies are not compared: that needs a rate with its date.")
-    return Output(lines, {
-        "gpu": gpu,
-        "smallest": {code: [one.catalogue.name for one in ones] for code, ones in best.items()},
-        "catalogues": [
-            {
-                "file": one.catalogue.name, "sha256": one.catalogue.sha256, "lots": one.lots, "reason": one.reason,
-                "answer": None if one.answer is None else package_data(one.answer),
-                "packages": [package_data(line) for line in one.lines],
-            }
-            for one in listed
-        ],
-    })
+    return Output(
+        lines,
+        {
+            "gpu": gpu,
+            "smallest": {code: [one.catalogue.name for one in ones] for code, ones in best.items()},
+            "catalogues": [
+                {
+                    "file": one.catalogue.name,
+                    "sha256": one.catalogue.sha256,
+                    "lots": one.lots,
+                    "reason": one.reason,
+                    "answer": None if one.answer is None else package_data(one.answer),
+                    "packages": [package_data(line) for line in one.lines],
+                }
+                for one in listed
+            ],
+        },
+    )
 
 
 def _listed_text(one: Listed) -> str:
@@ -99,8 +126,10 @@ def _listed_text(one: Listed) -> str:
     if one.answer is None or offer is None or one.answer.total is None:
         return f"{one.catalogue.name}: {one.reason}"
     total = core.amount_text(one.answer.total, offer.currency)
-    return (f"{one.catalogue.name}: {one.answer.name}, {one.lots} {'lot' if one.lots == 1 else 'lots'}, {total}"
-            f" ({offer.catalogue_date}; {offer.source})")
+    return (
+        f"{one.catalogue.name}: {one.answer.name}, {one.lots} {'lot' if one.lots == 1 else 'lots'}, {total}"
+        f" ({offer.catalogue_date}; {offer.source})"
+    )
 
 
 def _catalogue(file: Path, number_format: Path | None) -> core.Catalogue:
@@ -171,8 +200,13 @@ def _money(value: Decimal | None) -> str | None:
 
 
 @runner_command("calculator", short_help="Write the price calculator as one page without network.")
-@click.option("--language", metavar=LANGUAGE_METAVAR, default=None, envvar="NOTE_LANG",
-              help="of the page (default: that of the note that is there, else en); also NOTE_LANG")
+@click.option(
+    "--language",
+    metavar=LANGUAGE_METAVAR,
+    default=None,
+    envvar="NOTE_LANG",
+    help="of the page (default: that of the note that is there, else en); also NOTE_LANG",
+)
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="write the page here instead of note/")
 def calculator(session: Session, language: str | None, out: Path | None) -> Output:
     """Write note/calculator.html from tariffs.csv: the price command as one page, without network."""

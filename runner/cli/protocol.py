@@ -31,23 +31,33 @@ def freeze(session: Session) -> Output:
     frozen = make_freeze(campaign)
     lock, judgement = frozen.lock, frozen.lock.judgement
     quality = lock.protocol.quality
-    lines = [f"{frozen.outcome}: {lock.protocol.question.name}, revision {lock.protocol.question.revision}, "
-             f"lock {lock.lock_sha256[:12]}"]
+    lines = [
+        f"{frozen.outcome}: {lock.protocol.question.name}, revision {lock.protocol.question.revision}, "
+        f"lock {lock.lock_sha256[:12]}"
+    ]
     for corpus in judgement.corpora:
         lines.append(f"  corpus {corpus.id}: {corpus.documents} documents")
     lines.append(f"  labels: {', '.join(judgement.label_table)}; texts are cut at {judgement.max_length} tokens")
-    lines.append(f"  minimum: {lock.protocol.metric_name()} {quality.threshold}, drop at most {quality.max_drop}, "
-                 f"agreement {quality.min_agreement}, planned subgroups: {len(quality.subgroup)}")
-    lines.append(f"  model: {len(judgement.model_files)} files hashed"
-                 + (f", commit {judgement.model_revision}" if judgement.model_revision else ""))
+    lines.append(
+        f"  minimum: {lock.protocol.metric_name()} {quality.threshold}, drop at most {quality.max_drop}, "
+        f"agreement {quality.min_agreement}, planned subgroups: {len(quality.subgroup)}"
+    )
+    lines.append(
+        f"  model: {len(judgement.model_files)} files hashed"
+        + (f", commit {judgement.model_revision}" if judgement.model_revision else "")
+    )
     if judgement.evaluation_files:
         names = [item.function for item in lock.protocol.procedures()]
         sources = ", ".join(file.path for file in judgement.evaluation_files[:3])
-        lines.append(f"  procedures of your own: {', '.join(names)}; {len(judgement.evaluation_files)} source files "
-                     f"hashed ({sources}); run twice, with the same result")
+        lines.append(
+            f"  procedures of your own: {', '.join(names)}; {len(judgement.evaluation_files)} source files "
+            f"hashed ({sources}); run twice, with the same result"
+        )
     later = [variant.id for variant in lock.variants if variant.added_later]
-    lines.append(f"  variants: {', '.join(variant.id for variant in lock.variants) or 'none yet'}"
-                 + (f" (added later: {', '.join(later)})" if later else ""))
+    lines.append(
+        f"  variants: {', '.join(variant.id for variant in lock.variants) or 'none yet'}"
+        + (f" (added later: {', '.join(later)})" if later else "")
+    )
     lines += [f"  changed: {change}" for change in frozen.changes]
     baselines = frozen_baselines(campaign, lock)
     warnings = (*frozen.warnings, *warnings_of(baselines))
@@ -88,7 +98,8 @@ def diff(session: Session) -> Output:
     if changes:
         lines.append(
             "attempts stand under this lock: put the old values back, or make a new revision on a new final corpus"
-            if started else "no attempt stands under this lock: runner freeze takes the new values"
+            if started
+            else "no attempt stands under this lock: runner freeze takes the new values"
         )
     data = {
         "changes": [{"field": change.field, "old": change.old, "new": change.new} for change in changes],
@@ -117,8 +128,13 @@ def diff(session: Session) -> Output:
 @click.option("--start", default=None, help="For plan.toml: start of the rental, such as 2027-10-04T09:00.")
 @click.option("--deadline", default=None, help="For plan.toml: when the results are needed.")
 def new(
-    session: Session, batches: str, group_columns: tuple[str, ...], zone: str, start: str | None,
-    deadline: str | None, **answers: str,
+    session: Session,
+    batches: str,
+    group_columns: tuple[str, ...],
+    zone: str,
+    start: str | None,
+    deadline: str | None,
+    **answers: str,
 ) -> Output:
     """Write protocol/quality-protocol.toml, and with --start and --deadline a plan.toml to go on from.
 
@@ -144,8 +160,13 @@ def new(
 
 
 @runner_command("revise", short_help="Set up the next revision on new final corpora.")
-@click.option("--corpus", "corpora", multiple=True, required=True,
-              help="New final corpus below protocol/: FILE, or ID=FILE for each of several.")
+@click.option(
+    "--corpus",
+    "corpora",
+    multiple=True,
+    required=True,
+    help="New final corpus below protocol/: FILE, or ID=FILE for each of several.",
+)
 def revise(session: Session, corpora: tuple[str, ...]) -> Output:
     """Raise the revision and put new independent final corpora in place of the old ones (M4).
 
@@ -160,8 +181,10 @@ def revise(session: Session, corpora: tuple[str, ...]) -> Output:
     revised = set_up(campaign, wanted)
     lines = [f"revision {revised.revision} is set up in {campaign.protocol} and {campaign.plan}"]
     lines += [f"  corpus {old} -> {fresh}: {wanted[old]}" for old, fresh in revised.corpora.items()]
-    lines += ["next: change what you want to change; then runner baseline, runner freeze",
-              "the old lock moves to protocol/locks/ at the freeze; its attempts stay and are never compared"]
+    lines += [
+        "next: change what you want to change; then runner baseline, runner freeze",
+        "the old lock moves to protocol/locks/ at the freeze; its attempts stay and are never compared",
+    ]
     return Output(lines, {"revision": revised.revision, "corpora": dict(revised.corpora)})
 
 

@@ -37,10 +37,15 @@ def rental(session: Session, record: Path, ledger: Path | None) -> Output:
     if ledger is not None:
         added = add_to_ledger(ledger, ledger_row(campaign, order))
         lines.append(f"ledger: {ledger}, {'one line added' if added else 'the line is there already'}")
-    return Output(lines, {
-        "matched": list(match.matched), "not_applicable": [list(pair) for pair in match.not_applicable],
-        "ledger": None if ledger is None else str(ledger), "ledger_line_added": added,
-    })
+    return Output(
+        lines,
+        {
+            "matched": list(match.matched),
+            "not_applicable": [list(pair) for pair in match.not_applicable],
+            "ledger": None if ledger is None else str(ledger),
+            "ledger_line_added": added,
+        },
+    )
 
 
 @runner_command("forecast", short_help="How long more documents would take: a planning assumption.")
@@ -53,8 +58,10 @@ def forecast(session: Session, documents: str, other_hours: str) -> Output:
     def lines_of(one: Projected) -> list[str]:
         if one.forecast is None:
             return [f"{one.configuration_id} on {one.corpus_id}: no forecast ({one.reason})"]
-        return [f"{one.configuration_id} on {one.corpus_id}: {_duration_text(one.forecast)}",
-                f"  {_package_text(one.forecast)}"]
+        return [
+            f"{one.configuration_id} on {one.corpus_id}: {_duration_text(one.forecast)}",
+            f"  {_package_text(one.forecast)}",
+        ]
 
     with refusals():
         count, other = core.parse_count(documents, "--documents", 1), core.parse_hours(other_hours)
@@ -63,14 +70,22 @@ def forecast(session: Session, documents: str, other_hours: str) -> Output:
     lines = [f"forecast for {documents_text}: {ASSUMPTION}", *(line for one in found for line in lines_of(one))]
     if not found:
         lines.append("nothing was measured: there is nothing to forecast from")
-    return Output(lines, {
-        "assumption": ASSUMPTION, "documents": count,
-        "configurations": [
-            {"configuration": one.configuration_id, "corpus": one.corpus_id, "reason": one.reason,
-             "forecast": None if one.forecast is None else _forecast_data(one.forecast)}
-            for one in found
-        ],
-    })
+    return Output(
+        lines,
+        {
+            "assumption": ASSUMPTION,
+            "documents": count,
+            "configurations": [
+                {
+                    "configuration": one.configuration_id,
+                    "corpus": one.corpus_id,
+                    "reason": one.reason,
+                    "forecast": None if one.forecast is None else _forecast_data(one.forecast),
+                }
+                for one in found
+            ],
+        },
+    )
 
 
 def _duration_text(found: Forecast) -> str:
@@ -112,12 +127,19 @@ def _rounded_up(seconds: Decimal) -> str:
 
 def _forecast_data(found: Forecast) -> dict[str, Any]:
     return {
-        "fastest_seconds": _seconds(found.fastest_seconds), "slowest_seconds": _seconds(found.slowest_seconds),
+        "fastest_seconds": _seconds(found.fastest_seconds),
+        "slowest_seconds": _seconds(found.slowest_seconds),
         "package_changes": found.package_changes,
         "packages": [
-            None if answer is None or answer.best is None else
-            {"billing": answer.best.billing, "days": answer.best.days, "periods": answer.best.periods,
-             "lots": answer.lots, "total": str(answer.best.total)}
+            None
+            if answer is None or answer.best is None
+            else {
+                "billing": answer.best.billing,
+                "days": answer.best.days,
+                "periods": answer.best.periods,
+                "lots": answer.lots,
+                "total": str(answer.best.total),
+            }
             for answer in (found.fastest, found.slowest)
         ],
     }

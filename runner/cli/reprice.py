@@ -29,11 +29,18 @@ def reprice(session: Session, source: Path, folder: Path, tariffs: Path, languag
         f"  now:    {_answer(decision.outcome, decision.chosen, made.committed_cost, made.currency)}",
         f"next: runner --campaign {made.folder} verify",
     ]
-    return Output(lines, {
-        "folder": str(made.folder), "note_id": made.note_id, "repriced_from": link.as_json(),
-        "outcome": decision.outcome, "chosen": decision.chosen, "committed_cost": made.committed_cost,
-        "currency": made.currency,
-    })
+    return Output(
+        lines,
+        {
+            "folder": str(made.folder),
+            "note_id": made.note_id,
+            "repriced_from": link.as_json(),
+            "outcome": decision.outcome,
+            "chosen": decision.chosen,
+            "committed_cost": made.committed_cost,
+            "currency": made.currency,
+        },
+    )
 
 
 def _answer(outcome: str, chosen: str | None, cost: str | None, currency: str | None) -> str:

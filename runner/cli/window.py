@@ -42,31 +42,63 @@ ZONE = click.option("--zone", help="IANA zone of --start and --end, such as Euro
 @START
 @END
 @ZONE
-@click.option("--plan", "plan_file", type=click.Path(dir_okay=False, path_type=Path),
-              help="default: protocol/plan.toml of the campaign, if no --start is given")
-@click.option("--tasks", type=click.Path(dir_okay=False, path_type=Path),
-              help="a table of tasks (.csv: task,start,end,tz) or a calendar (.ics) instead of the plan")
+@click.option(
+    "--plan",
+    "plan_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="default: protocol/plan.toml of the campaign, if no --start is given",
+)
+@click.option(
+    "--tasks",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="a table of tasks (.csv: task,start,end,tz) or a calendar (.ics) instead of the plan",
+)
 @click.option("--configuration", help="variant id: adds the tasks of this configuration")
-@click.option("--calendar", type=click.Path(dir_okay=False, path_type=Path),
-              help="also write the tasks as an iCalendar file")
-@click.option("--write-plan", "new_plan", type=click.Path(dir_okay=False, path_type=Path),
-              help="with --tasks: also write the campaign's plan with these times as a new file")
-@click.option("--measured", is_flag=True,
-              help="measured durations in place of planned ones, as the decision uses them; needs --configuration")
+@click.option(
+    "--calendar", type=click.Path(dir_okay=False, path_type=Path), help="also write the tasks as an iCalendar file"
+)
+@click.option(
+    "--write-plan",
+    "new_plan",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="with --tasks: also write the campaign's plan with these times as a new file",
+)
+@click.option(
+    "--measured",
+    is_flag=True,
+    help="measured durations in place of planned ones, as the decision uses them; needs --configuration",
+)
 @click.option("--happened", is_flag=True, help="beside the plan, what the records of the campaign say")
-@click.option("--against", type=click.Path(dir_okay=False, path_type=Path),
-              help="beside the plan, what really happened: a table or calendar with the same task ids")
+@click.option(
+    "--against",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="beside the plan, what really happened: a table or calendar with the same task ids",
+)
 def window(
-    session: Session, start: str | None, end: str | None, zone: str | None, plan_file: Path | None,
-    tasks: Path | None, configuration: str | None, calendar: Path | None, new_plan: Path | None, measured: bool,
-    happened: bool, against: Path | None,
+    session: Session,
+    start: str | None,
+    end: str | None,
+    zone: str | None,
+    plan_file: Path | None,
+    tasks: Path | None,
+    configuration: str | None,
+    calendar: Path | None,
+    new_plan: Path | None,
+    measured: bool,
+    happened: bool,
+    against: Path | None,
 ) -> Output:
     """Elapsed hours from first start to last collection, busy time, and which packages cover."""
     if start is not None or end is not None:
         first, last = span(start, end, zone)
-        return _window_output(seconds_of(last - first), [], {
-            "starts_at_utc": utc_text(first), "ends_at_utc": utc_text(last),
-        })
+        return _window_output(
+            seconds_of(last - first),
+            [],
+            {
+                "starts_at_utc": utc_text(first),
+                "ends_at_utc": utc_text(last),
+            },
+        )
     campaign = Campaign(session.root)
     plan_path = plan_file or campaign.plan
     if new_plan is not None and tasks is None:
@@ -145,8 +177,12 @@ def _happened_data(row: Happened, spread: Decimal | None) -> dict[str, Any]:
         return None if value is None else f"{value:f}"
 
     return {
-        "id": row.id, "planned_utc": span_text(row.planned), "actual_utc": span_text(row.actual), "reason": row.reason,
-        "later_seconds": seconds_text(row.later_seconds), "longer_seconds": seconds_text(row.longer_seconds),
+        "id": row.id,
+        "planned_utc": span_text(row.planned),
+        "actual_utc": span_text(row.actual),
+        "reason": row.reason,
+        "later_seconds": seconds_text(row.later_seconds),
+        "longer_seconds": seconds_text(row.longer_seconds),
         "recorded_seconds": seconds_text(spread),
     }
 
@@ -159,14 +195,13 @@ def tasks_window(path: Path) -> Window:
         return read_calendar(path)
     if path.suffix.lower() == ".csv":
         return window_of(read_tasks(path))
-    raise InputRefused("neither a table (.csv), a calendar (.ics) nor a plan (.toml)", file=path,
-                       next_step="rename or export it")
+    raise InputRefused(
+        "neither a table (.csv), a calendar (.ics) nor a plan (.toml)", file=path, next_step="rename or export it"
+    )
 
 
 def _window_output(seconds: Decimal, lines: list[str], data: dict[str, Any]) -> Output:
-    packages = [
-        (days, core.covers(days, seconds), core.package_seconds(days) - seconds) for days in core.PACKAGE_DAYS
-    ]
+    packages = [(days, core.covers(days, seconds), core.package_seconds(days) - seconds) for days in core.PACKAGE_DAYS]
     text = [f"window: {core.hours_text(seconds)}", *lines, "packages:"]
     for days, covered, slack in packages:
         hours = core.hours_text(abs(slack))
@@ -175,15 +210,19 @@ def _window_output(seconds: Decimal, lines: list[str], data: dict[str, Any]) -> 
     if not any(covered for _, covered, _ in packages):
         text.append("No package covers: change the plan, or price further periods explicitly (extra_periods).")
     text.append("Fitting a package does not prove finishing in time.")
-    return Output(text, data | {
-        "window_hours": hours_number(seconds),
-        "window_seconds": f"{seconds:f}",
-        "covering_days": [days for days, covered, _ in packages if covered],
-        "packages": [
-            {"days": days, "hours": days * core.HOURS_PER_DAY, "covers": covered, "slack_seconds": f"{slack:f}"}
-            for days, covered, slack in packages
-        ],
-    })
+    return Output(
+        text,
+        data
+        | {
+            "window_hours": hours_number(seconds),
+            "window_seconds": f"{seconds:f}",
+            "covering_days": [days for days, covered, _ in packages if covered],
+            "packages": [
+                {"days": days, "hours": days * core.HOURS_PER_DAY, "covers": covered, "slack_seconds": f"{slack:f}"}
+                for days, covered, slack in packages
+            ],
+        },
+    )
 
 
 def _plan_lines(found: Window, zone: str) -> list[str]:
@@ -204,8 +243,7 @@ def _plan_lines(found: Window, zone: str) -> list[str]:
     for task in found.tasks:
         marks = [task.kind] + ["measured"] * (task.source == "measured") + ["delivery"] * task.delivery
         marks += ["after the rental"] * task.after_rental
-        lines.append(f"  {_clock(task.start, zone)}  {_shown(task.seconds):>10}  {task.id}"
-                     f" ({', '.join(marks)})")
+        lines.append(f"  {_clock(task.start, zone)}  {_shown(task.seconds):>10}  {task.id} ({', '.join(marks)})")
     return lines
 
 
@@ -228,13 +266,19 @@ def _plan_data(found: Window) -> dict[str, Any]:
         "most_lots": found.most_lots,
         "delivered_at_utc": utc_text(found.delivered_at),
         "deadline_utc": None if found.deadline is None else utc_text(found.deadline),
-        "deadline_slack_seconds":
-            None if found.deadline_slack_seconds is None else f"{found.deadline_slack_seconds:f}",
+        "deadline_slack_seconds": None if found.deadline_slack_seconds is None else f"{found.deadline_slack_seconds:f}",
         "tasks": [
             {
-                "id": task.id, "kind": task.kind, "title": task.title, "start_utc": utc_text(task.start),
-                "end_utc": utc_text(task.end), "seconds": f"{task.seconds:f}", "lots": task.lots,
-                "delivery": task.delivery, "after_rental": task.after_rental, "source": task.source,
+                "id": task.id,
+                "kind": task.kind,
+                "title": task.title,
+                "start_utc": utc_text(task.start),
+                "end_utc": utc_text(task.end),
+                "seconds": f"{task.seconds:f}",
+                "lots": task.lots,
+                "delivery": task.delivery,
+                "after_rental": task.after_rental,
+                "source": task.source,
             }
             for task in found.tasks
         ],

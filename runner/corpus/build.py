@@ -104,8 +104,9 @@ def _refuse_existing(order: Order) -> None:
     if not order.out.exists():
         return
     if not order.replace:
-        raise InputRefused("the folder is there already", file=order.out,
-                           next_step="name another one (--out), or say --replace")
+        raise InputRefused(
+            "the folder is there already", file=order.out, next_step="name another one (--out), or say --replace"
+        )
     if not order.out.is_dir() or not {item.name for item in order.out.iterdir()} <= _OWN_FILES:
         raise InputRefused("the folder holds more than a built corpus and is not replaced", file=order.out)
 
@@ -141,9 +142,7 @@ def _refuse_shared(final: Split, tuning: Split) -> None:
     refuse_overlap(find_overlap(suspects(tuning), tuple(suspects(final))), file=final.source.path)
 
 
-def _write(
-    order: Order, final: Split, tuning: Split | None, fingerprints: list[str], folder: Path
-) -> dict[str, Any]:
+def _write(order: Order, final: Split, tuning: Split | None, fingerprints: list[str], folder: Path) -> dict[str, Any]:
     splits = [final, *([tuning] if tuning else [])]
     written = {
         split.name: write_split(split, order.bands, folder) | sheet.split_facts(split.scan, split.places, order.bands)

@@ -17,7 +17,11 @@ def column_places(header: Sequence[str], columns: Sequence[str], file: Path) -> 
     for name in columns:
         if header.count(name) > 1:
             raise InputRefused(
-                "a column name stands twice in the header", file=file, line=1, column=name, value=name,
+                "a column name stands twice in the header",
+                file=file,
+                line=1,
+                column=name,
+                value=name,
                 next_step="rename one of the two columns",
             )
         if name not in header:
@@ -28,6 +32,9 @@ def column_places(header: Sequence[str], columns: Sequence[str], file: Path) -> 
                 hint = "the fields seem to be separated by something other than a comma"
             raise InputRefused(
                 f"{what}; there are: {found}",
-                file=file, line=1, column=name, next_step=hint,
+                file=file,
+                line=1,
+                column=name,
+                next_step=hint,
             )
     return tuple(list(header).index(name) for name in columns)

@@ -66,8 +66,10 @@ class Findings:
 
     def _next(self, clashes: bool) -> str:
         if not clashes and set(self.counts) == {"no text"}:
-            return ("leave them out with runner corpus --skip-empty (they are counted), keep them with "
-                    "--allow-empty-texts, or in the protocol allow_empty_texts = true")
+            return (
+                "leave them out with runner corpus --skip-empty (they are counted), keep them with "
+                "--allow-empty-texts, or in the protocol allow_empty_texts = true"
+            )
         return "correct these records; ids are never trimmed, folded or dropped for you"
 
     def _count(self) -> list[str]:

@@ -102,7 +102,9 @@ def _converter(kind: Any, file: Path, column: str) -> Callable[[Any], Iterable[s
     if types.is_null(value_type):
         return _as_it_is
     raise InputRefused(
-        f"a Parquet column of type {kind} cannot be read as text", file=file, column=column,
+        f"a Parquet column of type {kind} cannot be read as text",
+        file=file,
+        column=column,
         next_step="write the column as text",
     )
 

@@ -58,7 +58,9 @@ def read_corpus(
     twice = sorted({name for name in columns if columns.count(name) > 1})
     if twice:
         raise InputRefused(
-            "one column is named for two purposes", file=path, value=twice[0],
+            "one column is named for two purposes",
+            file=path,
+            value=twice[0],
             next_step="name another column for one of them",
         )
     _refuse_float_ids(path, id_column)
@@ -87,7 +89,8 @@ def read_corpus(
     findings.refuse(path, id_column, identity)
     if not documents:
         raise InputRefused(
-            "the corpus holds no document", file=path,
+            "the corpus holds no document",
+            file=path,
             next_step="put at least one record below the header",
         )
     warnings.extend(remarks.lines())

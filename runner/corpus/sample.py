@@ -55,9 +55,7 @@ def _pick(
     scan: Scan, bands: Sequence[Band], free: npt.NDArray[np.bool_], wanted: Sequence[int], file: Path, what: str = ""
 ) -> Indices:
     available = {band.name: int(np.count_nonzero(free & (scan.band == place))) for place, band in enumerate(bands)}
-    goals = [
-        Band(band.name, band.least, band.most, number) for band, number in zip(bands, wanted, strict=True)
-    ]
+    goals = [Band(band.name, band.least, band.most, number) for band, number in zip(bands, wanted, strict=True)]
     if any(available[band.name] < band.wanted for band in goals):
         raise TooFewTexts(available, goals, file=file, what=what)
     found: list[Indices] = []

@@ -149,7 +149,8 @@ def scan(
     findings.refuse(source.path, source.id_column or "id", _compare_ids(source, columns.id_key, rules))
     if not columns.number:
         raise InputRefused(
-            "the source holds no document", file=source.path,
+            "the source holds no document",
+            file=source.path,
             next_step="put at least one record below the header",
         )
     return _finished(columns, label_numbers, (*notes, *remarks.lines()), empty_texts, dict(skipped))

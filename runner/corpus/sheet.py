@@ -28,7 +28,9 @@ def split_facts(scan: Scan, places: Indices, bands: Sequence[Band]) -> dict[str,
         if len(members):
             strata[name] = _lengths(scan, members) | {"classes": _classes(scan, members)}
     return _lengths(scan, places) | {
-        "classes": _classes(scan, places), "strata": strata, "histogram": _histogram(scan.tokens[places])
+        "classes": _classes(scan, places),
+        "strata": strata,
+        "histogram": _histogram(scan.tokens[places]),
     }
 
 
@@ -59,7 +61,8 @@ def data_sheet(facts: Mapping[str, Any]) -> str:
     """`README.md` beside the corpus."""
     special = "counted" if facts["tokenizer"]["count_special_tokens"] else "not counted"
     lines = [
-        f"# Data sheet: {facts['name']}", "",
+        f"# Data sheet: {facts['name']}",
+        "",
         f"- Licence of the texts: {_stated(facts['licence'])}",
         f"- Permission to use them here: {_stated(facts['permission'])}",
         *_source_lines("Source", facts["source"]),
@@ -102,14 +105,18 @@ def _source_lines(title: str, source: Mapping[str, Any]) -> list[str]:
 
 def _split_lines(name: str, split: Mapping[str, Any], bands: Sequence[Mapping[str, Any]]) -> list[str]:
     limits = {
-        band["name"]: f"{band['least_tokens']} to {band['most_tokens']}" if band["most_tokens"] is not None
-        else f"{band['least_tokens']} or more" for band in bands
+        band["name"]: f"{band['least_tokens']} to {band['most_tokens']}"
+        if band["most_tokens"] is not None
+        else f"{band['least_tokens']} or more"
+        for band in bands
     }
     classes = list(split["classes"])
     header = "".join(f" {_text(label)} |" for label in classes)
     lines = [
-        f"## {name}: {split['documents']} documents (`{split['file']}`)", "",
-        f"Fingerprints: bytes `{split['bytes_sha256']}`, records `{split['records_sha256']}`", "",
+        f"## {name}: {split['documents']} documents (`{split['file']}`)",
+        "",
+        f"Fingerprints: bytes `{split['bytes_sha256']}`, records `{split['records_sha256']}`",
+        "",
         f"| stratum | tokens | documents | least | median | most |{header}",
         "|---|---|---:|---:|---:|---:|" + "---:|" * len(classes),
     ]
@@ -130,7 +137,8 @@ def _similar_lines(similar: Mapping[str, Any]) -> list[str]:
     counts = ", ".join(f"{facts['documents']} {kinds[kind]}" for kind, facts in found.items())
     lines = [
         f"Near-duplicates (at least {similar['least_similarity']} of the word triples in common; none was removed): "
-        f"{counts}.", "",
+        f"{counts}.",
+        "",
     ]
     for facts in found.values():
         for pair in facts["most_similar"][:5]:

@@ -71,8 +71,11 @@ class Source:
             if label is not None and self.label_names is not None:
                 if label not in self.label_names:
                     raise InputRefused(
-                        f"the label has no name; there are names for {_some(self.label_names)}", file=self.path,
-                        line=item.line, column=self.label_column, value=label,
+                        f"the label has no name; there are names for {_some(self.label_names)}",
+                        file=self.path,
+                        line=item.line,
+                        column=self.label_column,
+                        value=label,
                         next_step="name it (--label-name, --label-names) or leave it out (--skip-label)",
                     )
                 label = self.label_names[label]
@@ -146,7 +149,8 @@ class Source:
 
     def _undecodable(self, file: Path, error: UnicodeError) -> InputRefused:
         return InputRefused(
-            f"not {self.style.encoding.upper()}: {error}", file=file,
+            f"not {self.style.encoding.upper()}: {error}",
+            file=file,
             next_step="name the encoding of the files, such as --encoding latin-1",
         )
 

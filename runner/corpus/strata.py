@@ -115,9 +115,7 @@ class WhitespaceWords:
     @property
     def fingerprint(self) -> Mapping[str, str | int | bool]:
         rule = f"whitespace words, {self._extra} special tokens per text"
-        return {
-            "tokenizer_sha256": hashlib.sha256(rule.encode()).hexdigest(), "count_special_tokens": self._extra > 0
-        }
+        return {"tokenizer_sha256": hashlib.sha256(rule.encode()).hexdigest(), "count_special_tokens": self._extra > 0}
 
     def count(self, texts: Iterable[str]) -> Iterator[int]:
         for text in texts:

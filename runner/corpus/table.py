@@ -78,7 +78,8 @@ def table_files(path: Path, kind: Kind | None = None) -> tuple[Path, ...]:
         if not kind and len({KINDS[item.suffix.lower()][0] for item in files}) > 1:
             names = ", ".join(show_value(item.name) for item in files[:5])
             raise InputRefused(
-                f"the folder mixes several kinds of tables: {names}", file=path,
+                f"the folder mixes several kinds of tables: {names}",
+                file=path,
                 next_step="keep one kind of table in the folder, or name one file",
             )
         return files
@@ -88,7 +89,8 @@ def table_files(path: Path, kind: Kind | None = None) -> tuple[Path, ...]:
         raise InputRefused("not a regular file", file=path, next_step="name a file or a folder of tables")
     if not kind and path.suffix.lower() not in KINDS:
         raise InputRefused(
-            "the kind of table cannot be told from the file's name", file=path,
+            "the kind of table cannot be told from the file's name",
+            file=path,
             next_step=f"use a name ending in {', '.join(KINDS)}",
         )
     return (path,)
@@ -170,7 +172,9 @@ def _csv_rows(
         for line, cells in records:
             if len(cells) != width:
                 raise InputRefused(
-                    f"the record has {len(cells)} fields, the header has {width}", file=file, line=line,
+                    f"the record has {len(cells)} fields, the header has {width}",
+                    file=file,
+                    line=line,
                     value=(style.delimiter or delimiter).join(cells),
                     next_step="quote fields that hold the separator, a quotation mark or a line break",
                 )
@@ -186,7 +190,10 @@ def _csv_records(reader: Any, file: Path, style: CsvStyle) -> Iterator[tuple[int
             cells = next(reader, None)
         except csv.Error as error:
             raise InputRefused(
-                f"not valid CSV: {error}", file=file, line=line, value=_text_of_line(file, line, style.encoding),
+                f"not valid CSV: {error}",
+                file=file,
+                line=line,
+                value=_text_of_line(file, line, style.encoding),
                 next_step="close the quotation marks of each field, and double every one inside a quoted field",
             ) from None
         except UnicodeError:
@@ -198,7 +205,9 @@ def _csv_records(reader: Any, file: Path, style: CsvStyle) -> Iterator[tuple[int
             continue
         if empty_line is not None:
             raise InputRefused(
-                "an empty line stands between records", file=file, line=empty_line,
+                "an empty line stands between records",
+                file=file,
+                line=empty_line,
                 next_step="delete the empty line",
             )
         yield line, cells
@@ -232,7 +241,10 @@ def _undecodable(file: Path, encoding: str) -> InputRefused:
                 byte = line[error.start] if isinstance(error, UnicodeDecodeError) else 0
                 column = error.start + 1 if isinstance(error, UnicodeDecodeError) else None
                 return InputRefused(
-                    f"not {encoding.upper()}: byte 0x{byte:02x} cannot be read", file=file, line=number, column=column,
+                    f"not {encoding.upper()}: byte 0x{byte:02x} cannot be read",
+                    file=file,
+                    line=number,
+                    column=column,
                     next_step="save the file as UTF-8",
                 )
     return InputRefused(f"not {encoding.upper()}", file=file, next_step="save the file as UTF-8")
@@ -259,7 +271,9 @@ def _jsonl_rows(file: Path, columns: Sequence[str], note: Callable[[str], None])
                 continue
             if empty_line is not None:
                 raise InputRefused(
-                    "an empty line stands between records", file=file, line=empty_line,
+                    "an empty line stands between records",
+                    file=file,
+                    line=empty_line,
                     next_step="delete the empty line",
                 )
             record = _json_object(data, file, line)
@@ -268,7 +282,10 @@ def _jsonl_rows(file: Path, columns: Sequence[str], note: Callable[[str], None])
                     found = ", ".join(show_value(key) for key in list(record)[:20])
                     raise InputRefused(
                         f"the key is missing: {show_value(name)}; there are: {found}",
-                        file=file, line=line, column=name, next_step=_SAME_KEYS,
+                        file=file,
+                        line=line,
+                        column=name,
+                        next_step=_SAME_KEYS,
                     )
             yield Row(file, line, tuple(_json_cell(record[name], file, line, name) for name in columns))
 
@@ -276,7 +293,10 @@ def _jsonl_rows(file: Path, columns: Sequence[str], note: Callable[[str], None])
 def _json_object(data: bytes, file: Path, line: int) -> dict[str, Any]:
     def refuse_constant(name: str) -> NoReturn:
         raise InputRefused(
-            f"{name} is not allowed in JSON", file=file, line=line, value=name,
+            f"{name} is not allowed in JSON",
+            file=file,
+            line=line,
+            value=name,
             next_step="write null, or leave the record out, where there is no number",
         )
 
@@ -287,24 +307,37 @@ def _json_object(data: bytes, file: Path, line: int) -> dict[str, Any]:
             twice = next(name for name in names if names.count(name) > 1)
             raise InputRefused(
                 f"a key stands twice in one JSON object: {show_value(twice)}",
-                file=file, line=line, column=twice, next_step=_SAME_KEYS,
+                file=file,
+                line=line,
+                column=twice,
+                next_step=_SAME_KEYS,
             )
         return found
 
     try:
         value = json.loads(
-            data.decode("utf-8").rstrip("\r\n"), parse_int=_Literal, parse_float=_Literal,
-            parse_constant=refuse_constant, object_pairs_hook=pairs_once,
+            data.decode("utf-8").rstrip("\r\n"),
+            parse_int=_Literal,
+            parse_float=_Literal,
+            parse_constant=refuse_constant,
+            object_pairs_hook=pairs_once,
         )
     except UnicodeDecodeError as error:
         raise InputRefused(
-            f"not UTF-8: byte 0x{data[error.start]:02x} cannot be read", file=file, line=line, column=error.start + 1,
+            f"not UTF-8: byte 0x{data[error.start]:02x} cannot be read",
+            file=file,
+            line=line,
+            column=error.start + 1,
             next_step="save the file as UTF-8",
         ) from None
     except json.JSONDecodeError as error:
         raise InputRefused(
-            f"not valid JSON: {error.msg}", file=file, line=line, column=error.colno,
-            value=error.doc, next_step=_STRICT_JSON,
+            f"not valid JSON: {error.msg}",
+            file=file,
+            line=line,
+            column=error.colno,
+            value=error.doc,
+            next_step=_STRICT_JSON,
         ) from None
     except RecursionError:
         raise InputRefused("JSON nested too deeply", file=file, line=line, next_step=_STRICT_JSON) from None
@@ -319,7 +352,11 @@ def _json_cell(value: Any, file: Path, line: int, column: str) -> str | None:
     text = str(value) if isinstance(value, str) else _json_text(value)
     if any("\ud800" <= character <= "\udfff" for character in text):
         raise InputRefused(
-            "half of a surrogate pair is no character", file=file, line=line, column=column, value=text,
+            "half of a surrogate pair is no character",
+            file=file,
+            line=line,
+            column=column,
+            value=text,
             next_step=_STRICT_JSON,
         )
     return text

@@ -102,9 +102,7 @@ class PackageOption(Record):
     covers: bool
     slack_seconds: DecimalText = Field(description="negative: too short by so much")
     available: bool | None
-    one_more_lot: bool | None = Field(
-        default=None, description="whether one lot more is left; null: nobody says"
-    )
+    one_more_lot: bool | None = Field(default=None, description="whether one lot more is left; null: nobody says")
 
 
 class QualityMargin(Record):

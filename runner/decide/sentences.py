@@ -275,8 +275,7 @@ SENTENCES: dict[str, str] = {
         "{name}: a window shorter by {gain_hours} would fit the package of {days_count} days, {total_money}."
     ),
     "what-if.shorter-unpriced": (
-        "{name}: a window shorter by {gain_hours} would fit the package of {days_count} days, whose price is not "
-        "known."
+        "{name}: a window shorter by {gain_hours} would fit the package of {days_count} days, whose price is not known."
     ),
     "what-if.longer-periods": (
         "{name}: a window longer by more than {spare_hours} needs {periods_count} periods of {days_count} days, "

@@ -75,7 +75,9 @@ PEOPLE_COLUMNS = tuple(column for column in ATTEMPT_COLUMNS if column != "missin
 
 
 def attempt_rows(
-    attempts: Sequence[Attempt], verdicts: Mapping[str, Verdict], excluded: Mapping[str, str],
+    attempts: Sequence[Attempt],
+    verdicts: Mapping[str, Verdict],
+    excluded: Mapping[str, str],
     passes_planned: int | None = None,
 ) -> list[Row]:
     """One row per attempted pass, in schedule order, joined to its verdict; `missing` says why a cell is empty.

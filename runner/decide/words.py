@@ -195,9 +195,7 @@ def help_for_tie(balance: Balance, tied: Sequence[Option]) -> tuple[Reason, ...]
     left = balance.passes_most - max((s.accepted for option in tied for s in option.row.summaries), default=0)
     if left > 0:
         for gpu in dict.fromkeys(option.row.gpu for option in tied):
-            found.append(
-                say("help.more-passes", more_count=str(left), gpu=gpu, most_count=str(balance.passes_most))
-            )
+            found.append(say("help.more-passes", more_count=str(left), gpu=gpu, most_count=str(balance.passes_most)))
     widest = max(
         (summary for option in tied for summary in option.row.summaries if summary.range_seconds is not None),
         key=lambda summary: (Decimal(summary.range_seconds or "0"), summary.configuration_id),

@@ -25,7 +25,8 @@ def build_demo(campaign: Campaign, progress: Callable[[str], None]) -> tuple[Pat
     """Tokenizer, both splits, then the model trained on the tuning split (needs torch). Returns the files."""
     if campaign.lock.exists():
         raise InputRefused(
-            "the protocol is frozen: another corpus and model would not be the frozen ones", file=campaign.lock,
+            "the protocol is frozen: another corpus and model would not be the frozen ones",
+            file=campaign.lock,
             next_step="use a new campaign folder: runner --campaign FOLDER demo-model",
         )
     model = campaign.protocol_dir / "model"

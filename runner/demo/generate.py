@@ -103,8 +103,11 @@ class _Writer:
             return [self.dice.pick(first["open"]), f"{link} {_lower_first(self.dice.pick(second['open']))}"]
         tell, fill = (1, 2) if length == "medium" else (6, 8)
         return [
-            self.dice.pick(first["open"]), *self.dice.some(first["tell"], tell), *self._filler(fill // 2),
-            f"{link} {_lower_first(self.dice.pick(second['open']))}", *self.dice.some(second["tell"], tell),
+            self.dice.pick(first["open"]),
+            *self.dice.some(first["tell"], tell),
+            *self._filler(fill // 2),
+            f"{link} {_lower_first(self.dice.pick(second['open']))}",
+            *self.dice.some(second["tell"], tell),
             *self._filler(fill - fill // 2),
         ]
 

@@ -37,9 +37,16 @@ def write_tokenizer_config(folder: Path) -> None:
     """`tokenizer_config.json` for the Auto classes."""
     pad, unknown, begin, end, mask = SPECIAL_TOKENS
     config = {
-        "tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": MAX_LENGTH, "padding_side": "right",
-        "truncation_side": "right", "pad_token": pad, "unk_token": unknown, "cls_token": begin, "sep_token": end,
-        "mask_token": mask, "model_input_names": ["input_ids", "token_type_ids", "attention_mask"],
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "model_max_length": MAX_LENGTH,
+        "padding_side": "right",
+        "truncation_side": "right",
+        "pad_token": pad,
+        "unk_token": unknown,
+        "cls_token": begin,
+        "sep_token": end,
+        "mask_token": mask,
+        "model_input_names": ["input_ids", "token_type_ids", "attention_mask"],
     }
     text = json.dumps(config, indent=2, sort_keys=True) + "\n"
     (folder / "tokenizer_config.json").write_text(text, encoding="utf-8", newline="\n")
@@ -77,9 +84,16 @@ def train(tuning: Path, folder: Path, progress: Callable[[str], None], seed: int
 
 def _config(labels: Sequence[str]) -> BertConfig:
     return BertConfig(
-        vocab_size=VOCABULARY, hidden_size=128, num_hidden_layers=2, num_attention_heads=2, intermediate_size=512,
-        max_position_embeddings=MAX_LENGTH, pad_token_id=0, problem_type="single_label_classification",
-        id2label=dict(enumerate(labels)), label2id={label: index for index, label in enumerate(labels)},
+        vocab_size=VOCABULARY,
+        hidden_size=128,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=512,
+        max_position_embeddings=MAX_LENGTH,
+        pad_token_id=0,
+        problem_type="single_label_classification",
+        id2label=dict(enumerate(labels)),
+        label2id={label: index for index, label in enumerate(labels)},
     )
 
 

@@ -111,7 +111,8 @@ class Campaign:
         pure = PurePosixPath(relative)
         if pure.is_absolute() or ".." in pure.parts or "\\" in relative or not pure.parts:
             raise InputRefused(
-                "a recorded path leaves the campaign folder", value=relative,
+                "a recorded path leaves the campaign folder",
+                value=relative,
                 next_step="restore the record from its copy; paths in records stay inside the campaign",
             )
         path = self.root / pure

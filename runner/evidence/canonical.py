@@ -33,9 +33,7 @@ def sha256_file(path: Path) -> str:
 
 def canonical_json(value: Any) -> bytes:
     """The bytes that fingerprints of content are taken over."""
-    return json.dumps(
-        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    ).encode("utf-8")
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode("utf-8")
 
 
 def content_sha256(value: Any) -> str:
@@ -66,7 +64,10 @@ def loads_strict(data: bytes | str, *, file: str | Path | None = None, line: int
 
     def refuse_constant(name: str) -> NoReturn:
         raise InputRefused(
-            f"{name} is not allowed in JSON", file=file, line=line, value=name,
+            f"{name} is not allowed in JSON",
+            file=file,
+            line=line,
+            value=name,
             next_step="write null where there is no number",
         )
 
@@ -76,7 +77,10 @@ def loads_strict(data: bytes | str, *, file: str | Path | None = None, line: int
             names = [key for key, _ in pairs]
             twice = next(key for key in names if names.count(key) > 1)
             raise InputRefused(
-                "a key stands twice in one JSON object", file=file, line=line, value=twice,
+                "a key stands twice in one JSON object",
+                file=file,
+                line=line,
+                value=twice,
                 next_step="keep one of the two keys",
             )
         return found
@@ -86,17 +90,24 @@ def loads_strict(data: bytes | str, *, file: str | Path | None = None, line: int
         return json.loads(text, parse_constant=refuse_constant, object_pairs_hook=refuse_duplicates)
     except UnicodeDecodeError as error:
         raise InputRefused(
-            f"not UTF-8: byte {error.start} cannot be read", file=file, line=line,
+            f"not UTF-8: byte {error.start} cannot be read",
+            file=file,
+            line=line,
             next_step="save the file as UTF-8",
         ) from None
     except json.JSONDecodeError as error:
         raise InputRefused(
-            f"not valid JSON: {error.msg}", file=file, line=line or error.lineno, column=error.colno,
+            f"not valid JSON: {error.msg}",
+            file=file,
+            line=line or error.lineno,
+            column=error.colno,
             next_step="restore the file from its copy, or write it again with a JSON library",
         ) from None
     except RecursionError:
         raise InputRefused(
-            "JSON nested too deeply", file=file, line=line,
+            "JSON nested too deeply",
+            file=file,
+            line=line,
             next_step="write it with fewer levels",
         ) from None
 
@@ -107,7 +118,8 @@ def load_json_file(path: Path) -> Any:
         data = path.read_bytes()
     except OSError as error:
         raise InputRefused(
-            f"cannot be read: {error.strerror}", file=path,
+            f"cannot be read: {error.strerror}",
+            file=path,
             next_step="check that the file is there and may be read",
         ) from None
     return loads_strict(data, file=path)

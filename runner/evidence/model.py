@@ -80,6 +80,10 @@ def refusal(error: ValidationError, *, what: str, file: str | Path | None = None
     first = findings[0]
     shown = first["input"] if isinstance(first["input"], str | int | float | bool) else None
     return InputRefused(
-        what, file=file, column=".".join(str(part) for part in first["loc"]) or None, value=shown, details=details,
+        what,
+        file=file,
+        column=".".join(str(part) for part in first["loc"]) or None,
+        value=shown,
+        details=details,
         next_step="correct the named fields, or restore the file from its copy",
     )

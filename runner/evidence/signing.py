@@ -91,7 +91,8 @@ def sign(data: bytes, key: SigningKey, purpose: Purpose) -> bytes:
     armored, signature = _sign(data, key.path, purpose)
     if signature.fingerprint != key.fingerprint:
         raise InputRefused(
-            "the signing key changed while it was in use", file=key.path,
+            "the signing key changed while it was in use",
+            file=key.path,
             next_step="run the command again",
         )
     return armored
@@ -143,7 +144,8 @@ def read_signers(path: Path) -> tuple[str, ...]:
     lines = tuple(line for line in text.splitlines() if line.strip() and not line.startswith("#"))
     if not lines:
         raise InputRefused(
-            "the signers file names nobody", file=path,
+            "the signers file names nobody",
+            file=path,
             next_step="write one line for each signer: name, kind of key, public key",
         )
     return lines
@@ -209,7 +211,8 @@ def _make_local_key(path: Path) -> None:
         done = _ssh_keygen("-q", "-t", "ed25519", "-N", "", "-C", LOCAL_KEY_COMMENT, "-f", str(made), stdin=b"")
         if done.returncode != 0:
             raise InputRefused(
-                f"a local test key could not be made: {_last_line(done)}", file=path,
+                f"a local test key could not be made: {_last_line(done)}",
+                file=path,
                 next_step="check that ssh-keygen runs and that the folder may be written",
             )
 
@@ -235,7 +238,8 @@ def _sign(data: bytes, path: Path, purpose: Purpose) -> tuple[bytes, SshSignatur
         return done.stdout, parse_signature(done.stdout)
     except NotCanonical as error:
         raise InputRefused(
-            f"ssh-keygen wrote a signature of an unknown form: {error}", file=path,
+            f"ssh-keygen wrote a signature of an unknown form: {error}",
+            file=path,
             next_step="check the version of OpenSSH (ssh -V; 8.9 or newer)",
         ) from None
 

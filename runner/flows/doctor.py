@@ -44,7 +44,8 @@ def _machine() -> Iterator[Ability]:
     yield from _load(int(usable or 1))
     threads = allowed_variables(os.environ).get("OMP_NUM_THREADS")
     yield Ability(
-        "threads", True if threads else None,
+        "threads",
+        True if threads else None,
         f"OMP_NUM_THREADS={threads}" if threads else "not set: torch takes all cores; declare threads in the variants",
     )
     yield _clock()
@@ -71,14 +72,16 @@ def _clock() -> Ability:
 def _instruments() -> Iterator[Ability]:
     problem = reset_peak_resident()
     yield Ability(
-        "peak of resident memory", True if problem is None else None,
+        "peak of resident memory",
+        True if problem is None else None,
         "exact per pass (high-water mark can be reset)" if problem is None else f"sampled only: {problem}",
     )
     counters = OomCounters.read()
     proof = "the control group counts kills" if counters.group is not None else None
     proof = proof or ("the kernel counts kills of the whole machine" if counters.machine is not None else None)
     yield Ability(
-        "proof of out of memory", True if proof else None,
+        "proof of out of memory",
+        True if proof else None,
         proof or "no counter can be read: such a kill is recorded as killed, cause unknown",
     )
     module, reason = load_nvml()

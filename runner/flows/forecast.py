@@ -41,9 +41,16 @@ def forecast_campaign(campaign: Campaign, documents: int, other_seconds: Decimal
             seconds = _range(summary)
             if reason is None and seconds is not None:
                 projected = forecast(
-                    documents, measured_documents=summary.documents, fastest=seconds[0], slowest=seconds[1],
-                    other_seconds=other_seconds, catalogue=catalogue if catalogue.has(row.gpu) else None, gpu=row.gpu,
-                    devices=row.settings.devices or 1, lots=row.lots, billing=plan.billing,
+                    documents,
+                    measured_documents=summary.documents,
+                    fastest=seconds[0],
+                    slowest=seconds[1],
+                    other_seconds=other_seconds,
+                    catalogue=catalogue if catalogue.has(row.gpu) else None,
+                    gpu=row.gpu,
+                    devices=row.settings.devices or 1,
+                    lots=row.lots,
+                    billing=plan.billing,
                     extra_periods=plan.extra_periods,
                 )
                 found.append(Projected(row.configuration_id, summary.corpus_id, projected, None))
@@ -71,5 +78,7 @@ def _too_few_lots(row: BalanceRow, plan: Plan, catalogue: Catalogue) -> str | No
 def _range(summary: Summary) -> tuple[Decimal, Decimal] | None:
     if summary.minimum_seconds is None or summary.maximum_seconds is None:
         return None
-    return (parse_decimal(summary.minimum_seconds, name="minimum_seconds"),
-            parse_decimal(summary.maximum_seconds, name="maximum_seconds"))
+    return (
+        parse_decimal(summary.minimum_seconds, name="minimum_seconds"),
+        parse_decimal(summary.maximum_seconds, name="maximum_seconds"),
+    )

@@ -63,7 +63,8 @@ def _keep_what_was_filled_in(path: Path, blank: bytes) -> None:
     if path.is_file() and path.read_bytes() != blank:
         raise InputRefused(
             "the sheet of attempts is not blank any more, or belongs to another protocol: it is not replaced",
-            file=path, next_step="move it away, or choose another folder with --out",
+            file=path,
+            next_step="move it away, or choose another folder with --out",
         )
 
 
@@ -84,11 +85,17 @@ def _planned(campaign: Campaign, protocol: Protocol) -> tuple[tuple[LockedVarian
         lock = load_lock(campaign)
         return lock.variants, {corpus.id: corpus.documents for corpus in lock.judgement.corpora}
     documents = {
-        files.id: len(read_corpus(
-            campaign.protocol_dir / files.final, id_column=files.id_column, text_column=files.text_column,
-            label_column=files.labels_from, group_columns=files.group_columns,
-            allow_case_twins=files.allow_case_twins, allow_empty_texts=files.allow_empty_texts,
-        ).documents)
+        files.id: len(
+            read_corpus(
+                campaign.protocol_dir / files.final,
+                id_column=files.id_column,
+                text_column=files.text_column,
+                label_column=files.labels_from,
+                group_columns=files.group_columns,
+                allow_case_twins=files.allow_case_twins,
+                allow_empty_texts=files.allow_empty_texts,
+            ).documents
+        )
         for files in protocol.corpus
     }
     return expand(protocol), documents
@@ -99,10 +106,14 @@ def _instructions(campaign: Campaign, protocol: Protocol, plan: Plan, memory: bo
     template = own if own.is_file() else _PROJECT / "templates" / "lab.md"
     memory_row = "| `memory.py`, `memory.ipynb` | a model's memory, estimated and observed |\n"
     values = {
-        "name": protocol.question.name, "revision": str(protocol.question.revision), "question": protocol.question.text,
-        "checks": "\n".join(_checks(protocol)), "memory_row": memory_row if memory else "",
+        "name": protocol.question.name,
+        "revision": str(protocol.question.revision),
+        "question": protocol.question.text,
+        "checks": "\n".join(_checks(protocol)),
+        "memory_row": memory_row if memory else "",
         "min_accepted": str(protocol.measurement.min_accepted),
-        "passes_planned": str(protocol.measurement.passes_planned), "deadline": f"{plan.deadline}, {plan.zone}",
+        "passes_planned": str(protocol.measurement.passes_planned),
+        "deadline": f"{plan.deadline}, {plan.zone}",
     }
     try:
         return Template(template.read_text(encoding="utf-8")).substitute(values)

@@ -14,8 +14,23 @@ from runner.evidence.files import write_atomic
 from runner.evidence.rental import Rental
 
 COLUMNS = (
-    "starts_at", "ends_at", "provider", "order", "gpu", "lots", "days", "amount", "currency", "protocol", "revision",
-    "outcome", "configuration", "accepted_results", "cost_per_validated_corpus", "lock_sha256", "notes",
+    "starts_at",
+    "ends_at",
+    "provider",
+    "order",
+    "gpu",
+    "lots",
+    "days",
+    "amount",
+    "currency",
+    "protocol",
+    "revision",
+    "outcome",
+    "configuration",
+    "accepted_results",
+    "cost_per_validated_corpus",
+    "lock_sha256",
+    "notes",
 )
 
 
@@ -24,12 +39,23 @@ def ledger_row(campaign: Campaign, rental: Rental) -> Row:
     decision, balance = Decision.load(campaign.decision), Balance.load(campaign.balance)
     row = next((one for one in balance.rows if one.configuration_id == decision.chosen), None)
     return {
-        "starts_at": rental.starts_at, "ends_at": rental.ends_at, "provider": rental.provider, "order": rental.order,
-        "gpu": rental.gpu, "lots": rental.lots, "days": rental.days, "amount": rental.amount,
-        "currency": rental.currency, "protocol": decision.protocol_name, "revision": decision.protocol_revision,
-        "outcome": decision.outcome, "configuration": decision.chosen or "",
+        "starts_at": rental.starts_at,
+        "ends_at": rental.ends_at,
+        "provider": rental.provider,
+        "order": rental.order,
+        "gpu": rental.gpu,
+        "lots": rental.lots,
+        "days": rental.days,
+        "amount": rental.amount,
+        "currency": rental.currency,
+        "protocol": decision.protocol_name,
+        "revision": decision.protocol_revision,
+        "outcome": decision.outcome,
+        "configuration": decision.chosen or "",
         "accepted_results": None if row is None else len(row.deliverables_accepted),
-        "cost_per_validated_corpus": _per_corpus(row), "lock_sha256": decision.lock_sha256, "notes": rental.notes,
+        "cost_per_validated_corpus": _per_corpus(row),
+        "lock_sha256": decision.lock_sha256,
+        "notes": rental.notes,
     }
 
 
@@ -45,15 +71,26 @@ def add_to_ledger(path: Path, row: Row) -> bool:
     line = _parsed(csv_bytes([row], COLUMNS, for_people=True))[1]
     lines = _parsed(path.read_bytes(), path) if path.is_file() else [list(COLUMNS)]
     if lines[0] != list(COLUMNS):
-        raise InputRefused("the ledger has other columns", file=path, line=1, value=", ".join(lines[0]),
-                           next_step="choose another file: only a ledger of this command is added to")
+        raise InputRefused(
+            "the ledger has other columns",
+            file=path,
+            line=1,
+            value=", ".join(lines[0]),
+            next_step="choose another file: only a ledger of this command is added to",
+        )
     if line in lines:
         return False
     provider, order = COLUMNS.index("provider"), COLUMNS.index("order")
     for number, known in enumerate(lines[1:], start=2):
         if (known[provider], known[order]) == (line[provider], line[order]):
-            raise InputRefused("the ledger already has another line for this order", file=path, line=number,
-                               column="order", value=line[order], next_step="correct that line by hand")
+            raise InputRefused(
+                "the ledger already has another line for this order",
+                file=path,
+                line=number,
+                column="order",
+                value=line[order],
+                next_step="correct that line by hand",
+            )
     stream = io.StringIO(newline="")
     csv.writer(stream, lineterminator="\n", quoting=csv.QUOTE_ALL).writerows([*lines, line])
     write_atomic(path, stream.getvalue().encode("utf-8"))

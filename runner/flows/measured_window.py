@@ -31,8 +31,11 @@ def measured_window(campaign: Campaign, plan: Path, variant_id: str) -> tuple[Pl
             seconds = exact_seconds(attempt.pass_seconds)
             largest[attempt.corpus_id] = max(seconds, largest.get(attempt.corpus_id, seconds))
     if not largest:
-        raise InputRefused("no pass of this configuration is accepted", value=variant_id,
-                           next_step="runner validate, or leave --measured out")
+        raise InputRefused(
+            "no pass of this configuration is accepted",
+            value=variant_id,
+            next_step="runner validate, or leave --measured out",
+        )
     manifests = {path.stem: Manifest.load(path) for path in sorted(campaign.manifests.glob("*.json"))}
     planned, _ = read_window(plan, configuration=variant_id)
     replaced = replaced_seconds(planned, phases_of(mine, manifests), variant_id)

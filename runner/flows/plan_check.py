@@ -38,6 +38,8 @@ def check_asked(campaign: Campaign, plan: Path, configuration: str | None) -> No
     known = dict.fromkeys([*names, *(task.configuration for task in read.task if task.configuration is not None)])
     if configuration is not None and known and configuration not in known:
         raise InputRefused(
-            "no variant of this name", column="--configuration", value=configuration,
+            "no variant of this name",
+            column="--configuration",
+            value=configuration,
             next_step=f"one of: {', '.join(known)}",
         )

@@ -44,9 +44,7 @@ class Report:
     kept: bool
 
 
-def make_report(
-    campaign: Campaign, language: str | None = None, environ: Mapping[str, str] = os.environ
-) -> Report:
+def make_report(campaign: Campaign, language: str | None = None, environ: Mapping[str, str] = os.environ) -> Report:
     """Decide, render, sign. Refuses (exit 2) without having touched the note that was there.
 
     Without a language the one of the note that is there is kept. A note signed with a key of the user's own

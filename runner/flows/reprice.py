@@ -50,8 +50,9 @@ def reprice(
         raise InputRefused("the repriced campaign needs an empty or a new folder", file=target)
     found = verify(source)
     if not found.accepted:
-        raise NotAccepted("the note to be repriced does not pass its own check", file=source,
-                          next_step=f"runner verify {source}")
+        raise NotAccepted(
+            "the note to be repriced does not pass its own check", file=source, next_step=f"runner verify {source}"
+        )
     target.parent.mkdir(parents=True, exist_ok=True)
     staging = Path(tempfile.mkdtemp(prefix=".reprice-", dir=target.parent))
     try:
@@ -80,8 +81,11 @@ def _link(old: Campaign) -> Repricing:
     return Repricing(
         note_id=note_id(old),
         earlier_note_ids=() if before is None else (*before.earlier_note_ids, before.note_id),
-        tariffs_sha256=sha256_file(old.tariffs), outcome=decision.outcome, chosen=decision.chosen,
-        committed_cost=cost, currency=currency,
+        tariffs_sha256=sha256_file(old.tariffs),
+        outcome=decision.outcome,
+        chosen=decision.chosen,
+        committed_cost=cost,
+        currency=currency,
     )
 
 

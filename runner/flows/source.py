@@ -33,7 +33,8 @@ def open_campaign(path: Path) -> Iterator[Campaign]:
         return
     if not path.is_file():
         raise InputRefused(
-            "there is no such campaign folder or archive", file=path,
+            "there is no such campaign folder or archive",
+            file=path,
             next_step="name a campaign folder or an archive (.zip)",
         )
     bag = read_bag(path)

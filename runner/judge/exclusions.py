@@ -60,7 +60,8 @@ def exclude(campaign: Campaign, attempt_id: str, *, reason: str, rule: str, dry_
     lock = load_lock(campaign)
     if not reason.strip():
         raise InputRefused(
-            "an exclusion needs a documented external reason", column="--reason",
+            "an exclusion needs a documented external reason",
+            column="--reason",
             next_step="say what happened outside the configuration, such as a power cut, and where it is documented",
         )
     parsed = parse_rule(rule)
@@ -74,13 +75,15 @@ def exclude(campaign: Campaign, attempt_id: str, *, reason: str, rule: str, dry_
     if named not in hit:
         raise InputRefused(
             f"the rule does not hit {show_value(attempt_id)} itself, so it is not why this attempt would be excluded",
-            column="--rule", value=rule,
+            column="--rule",
+            value=rule,
         )
     known = {exclusion.attempt_id: exclusion for exclusion in read_exclusions(campaign)}
     fresh = [attempt for attempt in hit if attempt.attempt_id not in known]
     if named not in fresh:
         raise InputRefused(
-            f"this attempt is excluded already: {known[attempt_id].reason}", file=exclusions_dir(campaign),
+            f"this attempt is excluded already: {known[attempt_id].reason}",
+            file=exclusions_dir(campaign),
             value=attempt_id,
         )
     also_hit = tuple(attempt.attempt_id for attempt in hit if attempt is not named)
@@ -137,6 +140,8 @@ def _check_rule(exclusion: Exclusion, path: Path) -> None:
         parse_rule(exclusion.rule)
     except InputRefused as error:
         raise InputRefused(
-            f"the exclusion rests on no external fact: {error.what}", file=path, value=exclusion.rule,
+            f"the exclusion rests on no external fact: {error.what}",
+            file=path,
+            value=exclusion.rule,
             next_step="remove this statement and its signature; runner exclude writes what a rule may name",
         ) from None

@@ -76,8 +76,11 @@ def _ids(counts: IdCounts) -> Check:
     summary = f"{counts.observed_ids} rows, {describe(counts)}"
     reason = "exactly the expected ids" if counts.ids_match else "; ".join((summary, *details(counts)))
     return Check(
-        name="ids", status="passed" if counts.ids_match else "failed", found=summary,
-        limit=f"{counts.expected_ids} expected ids, each once", reason=reason,
+        name="ids",
+        status="passed" if counts.ids_match else "failed",
+        found=summary,
+        limit=f"{counts.expected_ids} expected ids, each once",
+        reason=reason,
     )
 
 

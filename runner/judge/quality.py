@@ -125,7 +125,13 @@ def _measured(meter: _Meter, metric: MetricName, group: _Group, minimum: str | N
     interval = None if metric == OWN else metric_interval(metric, group.counts)
     if isinstance(value, Undefined):
         return MetricValue(
-            metric=name, group=group.name, documents=documents, fraction=None, value=None, minimum=minimum, met=None,
+            metric=name,
+            group=group.name,
+            documents=documents,
+            fraction=None,
+            value=None,
+            minimum=minimum,
+            met=None,
             reason=value.reason,
         )
     share_of = documents if metric == "accuracy" else None
@@ -152,11 +158,21 @@ def _metric_check(name: str, value: MetricValue) -> Check:
     what = f"{value.metric} {shown}" + (f" = {short(value.value)}" if value.fraction and value.value else "")
     where = "" if value.group == _ALL else f" on {value.group} ({value.documents} documents)"
     if value.met is None:
-        return Check(name=name, status="not assessable", found=None, limit=value.minimum,
-                     reason=f"{value.metric}{where}: {value.reason}")
+        return Check(
+            name=name,
+            status="not assessable",
+            found=None,
+            limit=value.minimum,
+            reason=f"{value.metric}{where}: {value.reason}",
+        )
     relation = "reaches" if value.met else "is below"
-    return Check(name=name, status="passed" if value.met else "failed", found=shown, limit=value.minimum,
-                 reason=f"{what}{where} {relation} {value.minimum}")
+    return Check(
+        name=name,
+        status="passed" if value.met else "failed",
+        found=shown,
+        limit=value.minimum,
+        reason=f"{what}{where} {relation} {value.minimum}",
+    )
 
 
 def _drop(meter: _Meter, now: _Group, baseline: _Group) -> tuple[Check, str | None]:
@@ -185,7 +201,10 @@ def _agreement(quality: Quality, value: Fraction, shown: str) -> Check:
     enough = value >= _exact(quality.min_agreement)
     relation = "reaches" if enough else "is below"
     return Check(
-        name="agreement", status="passed" if enough else "failed", found=shown, limit=quality.min_agreement,
+        name="agreement",
+        status="passed" if enough else "failed",
+        found=shown,
+        limit=quality.min_agreement,
         reason=f"{shown} labels as in the baseline {relation} {quality.min_agreement}",
     )
 
@@ -195,7 +214,10 @@ def _flips(quality: Quality, flips: int) -> Check:
     if limit is None:
         return Check(name="flips", status="passed", found=str(flips), limit=None, reason=f"flips {flips}, not limited")
     return Check(
-        name="flips", status="passed" if flips <= limit else "failed", found=str(flips), limit=str(limit),
+        name="flips",
+        status="passed" if flips <= limit else "failed",
+        found=str(flips),
+        limit=str(limit),
         reason=f"flips {flips} {'<=' if flips <= limit else '>'} {limit} allowed",
     )
 
@@ -220,15 +242,30 @@ def _reproduction(codes: Codes, score: Floats | None, baseline: BaselineValues |
     """What is to be reproduced (M27), against the baseline."""
     goal, limit = protocol.reproduction.goal, protocol.reproduction.max_score_difference
     if goal == "task_quality":
-        return Check(name="reproduction", status="passed", found=None, limit=None,
-                     reason="the goal is task quality: judged by the checks before")
+        return Check(
+            name="reproduction",
+            status="passed",
+            found=None,
+            limit=None,
+            reason="the goal is task quality: judged by the checks before",
+        )
     if baseline is None or score is None or baseline.score is None or bool(np.isnan(score).any()):
-        return Check(name="reproduction", status="not assessable", found=None, limit=limit,
-                     reason="scores of the pass or of the baseline are missing")
+        return Check(
+            name="reproduction",
+            status="not assessable",
+            found=None,
+            limit=limit,
+            reason="scores of the pass or of the baseline are missing",
+        )
     flips = int((codes != baseline.codes).sum())
     largest = Fraction(float(np.abs(score - baseline.score).max()))
     allowed = Fraction(0) if limit is None else _exact(limit)
     same = largest <= allowed and (goal == "bounded" or flips == 0)
     reason = f"goal {goal}: largest difference of a score {short(decimal_text(largest))}, {flips} labels differ"
-    return Check(name="reproduction", status="passed" if same else "failed", found=decimal_text(largest),
-                 limit=limit or "0", reason=reason)
+    return Check(
+        name="reproduction",
+        status="passed" if same else "failed",
+        found=decimal_text(largest),
+        limit=limit or "0",
+        reason=reason,
+    )

@@ -116,8 +116,13 @@ def _settings(attempt: Attempt, lock: Lock) -> Check:
         return _check("settings", False, None, None, "not the frozen settings: " + "; ".join(asked))
     if attempt.effective is None:
         reason = attempt.effective_reason or "not read"
-        return Check(name="settings", status="not assessable", found=None, limit=None,
-                     reason=f"effective settings are unknown: {reason}")
+        return Check(
+            name="settings",
+            status="not assessable",
+            found=None,
+            limit=None,
+            reason=f"effective settings are unknown: {reason}",
+        )
     different = attempt.requested.differences(attempt.effective)
     reason = "configuration mismatch: " + "; ".join(different) if different else "in effect as requested"
     return _check("settings", not different, None, None, reason)
@@ -127,12 +132,19 @@ def _same_work(attempt: Attempt, lock: Lock) -> Check:
     """Texts cut elsewhere are other work (M29, MO-17)."""
     frozen, truncation = lock.judgement.max_length, lock.protocol.model.truncation
     if attempt.effective is None:
-        return Check(name="same work", status="not assessable", found=None, limit=str(frozen),
-                     reason="effective settings are unknown")
+        return Check(
+            name="same work",
+            status="not assessable",
+            found=None,
+            limit=str(frozen),
+            reason="effective settings are unknown",
+        )
     used = attempt.effective
     same = used.max_length == frozen and used.truncation == truncation
-    reason = "cut at the frozen length" if same else (
-        f"max_length {used.max_length} against {frozen}, truncation {used.truncation} against {truncation}"
+    reason = (
+        "cut at the frozen length"
+        if same
+        else (f"max_length {used.max_length} against {frozen}, truncation {used.truncation} against {truncation}")
     )
     return _check("same work", same, str(used.max_length), str(frozen), reason)
 
@@ -162,8 +174,9 @@ def _device(attempt: Attempt) -> Check:
     if not shared:
         return _check("device", True, None, None, "not shared")
     reason = "other processes used the device during the pass"
-    return Check(name="device", status="warning" if own_machine else "failed", found="shared", limit="not shared",
-                 reason=reason)
+    return Check(
+        name="device", status="warning" if own_machine else "failed", found="shared", limit="not shared", reason=reason
+    )
 
 
 def _check(name: str, passed: bool, found: str | None, limit: str | None, reason: str) -> Check:

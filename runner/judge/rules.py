@@ -22,7 +22,12 @@ from runner.units import exact_seconds, parse_utc
 _TERM = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_.]*)\s*(<=|>=|!=|=|<|>)\s*(\S+)\s*")
 _AND = re.compile(r"\s+and\s+")
 _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
-    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "=": operator.eq, "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "=": operator.eq,
+    "!=": operator.ne,
 }
 _FACTS: dict[str, Callable[[Attempt], Any]] = {
     "started_at_utc": lambda attempt: attempt.started_at_utc,
@@ -34,8 +39,13 @@ _FACTS: dict[str, Callable[[Attempt], Any]] = {
 }
 _TELEMETRY = "telemetry."
 _OF_THE_HOST = (
-    "other_cpu_cores", "steal_cpu_cores", "load_1_minute", "cpu_throttled_seconds",
-    "cpu_mhz_min", "cpu_mhz_mean", "cpu_mhz_max",
+    "other_cpu_cores",
+    "steal_cpu_cores",
+    "load_1_minute",
+    "cpu_throttled_seconds",
+    "cpu_mhz_min",
+    "cpu_mhz_mean",
+    "cpu_mhz_max",
 )
 _OF_A_CARD = ("temperature_celsius_most", "throttle_reasons", "sm_mhz_least", "sm_mhz_most", "memory_mhz_least")
 _CARD = re.compile(r"(?:node\d{1,4}\.)?card\d{1,4}\.(.+)")
@@ -53,8 +63,10 @@ class Term:
 
     def hits(self, attempt: Attempt) -> bool:
         """A fact that is unknown in this row is not hit."""
-        found = attempt.telemetry.get(self.fact.removeprefix(_TELEMETRY)) if self.fact.startswith(_TELEMETRY) else (
-            _FACTS[self.fact](attempt)
+        found = (
+            attempt.telemetry.get(self.fact.removeprefix(_TELEMETRY))
+            if self.fact.startswith(_TELEMETRY)
+            else (_FACTS[self.fact](attempt))
         )
         if found is None:
             return False
@@ -82,7 +94,8 @@ def parse_rule(text: str) -> Rule:
         if not _is_external(fact):
             raise InputRefused(
                 f"a rule cannot use {show_value(fact)}: only external facts that hit all variants alike",
-                column="--rule", value=part,
+                column="--rule",
+                value=part,
                 details=(f"facts: {', '.join(_FACTS)}", *_conditions()),
                 next_step=_EXAMPLE,
             )
@@ -90,7 +103,9 @@ def parse_rule(text: str) -> Rule:
     if all(term.fact == _WHICH_HARDWARE for term in terms):
         raise InputRefused(
             "a rule that names the declared GPU only excludes a configuration, not an incident",
-            column="--rule", value=text, next_step="say what happened there as well; " + _EXAMPLE,
+            column="--rule",
+            value=text,
+            next_step="say what happened there as well; " + _EXAMPLE,
         )
     return Rule(tuple(terms))
 

@@ -47,9 +47,7 @@ class References:
         return self._loaded[corpus_id]
 
 
-def judge_attempt(
-    campaign: Campaign, lock: Lock, attempt: Attempt, *, references: References | None = None
-) -> Verdict:
+def judge_attempt(campaign: Campaign, lock: Lock, attempt: Attempt, *, references: References | None = None) -> Verdict:
     """Judge one row and its predictions; pure: same files, same verdict.
 
     The metric is computed for every complete and valid set of predictions, also when the row itself
@@ -120,7 +118,10 @@ def _unjudged(protocol: Protocol) -> Iterator[Check]:
     groups = [f"subgroup {group.column}={group.value}" for group in protocol.quality.subgroup]
     for name in ("metric", "drop", "agreement", "flips", *groups, "reproduction"):
         yield Check(
-            name=name, status="not assessable", found=None, limit=None,
+            name=name,
+            status="not assessable",
+            found=None,
+            limit=None,
             reason="not computed: the predictions are not complete and valid",
         )
 

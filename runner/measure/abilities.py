@@ -33,7 +33,11 @@ def ask() -> tuple[Ability, ...]:
     try:
         done = subprocess.run(
             [sys.executable, "-m", "runner.measure.abilities"],
-            capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False, env=dict(os.environ),
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT_SECONDS,
+            check=False,
+            env=dict(os.environ),
         )
         return tuple(Ability(**item) for item in json.loads(done.stdout))
     except subprocess.TimeoutExpired:

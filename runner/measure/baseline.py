@@ -48,8 +48,10 @@ def make_baselines(campaign: Campaign, gpu: str = OWN_MACHINE) -> tuple[Baseline
     protocol = read_protocol(campaign.protocol)
     if protocol.baseline.file is not None:
         raise InputRefused(
-            "the protocol brings its own baseline file, so none is made", file=campaign.protocol,
-            value=protocol.baseline.file, next_step="runner freeze",
+            "the protocol brings its own baseline file, so none is made",
+            file=campaign.protocol,
+            value=protocol.baseline.file,
+            next_step="runner freeze",
         )
     if protocol.baseline.settings.engine != "command":
         refuse_without_packages()
@@ -178,19 +180,22 @@ def _facts(end: ChildEnd, model: ModelFolder, corpus_file: Path) -> dict[str, di
     if status in (Status.FAILED, Status.UNSUPPORTED) and error is not None and found.get("phase") == "load":
         # Nothing has run yet: the model, or what the protocol asks of it, is what cannot be used.
         raise InputRefused(
-            f"the model cannot be used as the baseline asks: {' '.join(error.message.split())[:300]}", file=model.path,
+            f"the model cannot be used as the baseline asks: {' '.join(error.message.split())[:300]}",
+            file=model.path,
             next_step="correct the model or the settings under [baseline], then run runner baseline again",
         )
     if error is not None and error.kind == ZERO_TOKENS:
         raise InputRefused(
-            f"no baseline was made: {error.message}", file=corpus_file,
+            f"no baseline was made: {error.message}",
+            file=corpus_file,
             next_step="leave these texts out of the corpus, or use a tokenizer with special tokens",
         )
     details = [] if error is None else [f"{error.kind}: {error.message}"]
     if end.stderr_tail:
         details.append(f"last line of the worker: {end.stderr_tail.splitlines()[-1][:300]}")
     raise NotAccepted(
-        f"no baseline was made: {status.value}", details=tuple(details),
+        f"no baseline was made: {status.value}",
+        details=tuple(details),
         next_step="correct the cause, then run runner baseline again",
     )
 

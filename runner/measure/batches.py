@@ -30,9 +30,7 @@ def _chunks(positions: Sequence[int], size: int) -> list[list[int]]:
     return [list(positions[start : start + size]) for start in range(0, len(positions), size)]
 
 
-def _within_budget(
-    positions: Sequence[int], lengths: Sequence[int], budget: int, most: int
-) -> list[list[int]]:
+def _within_budget(positions: Sequence[int], lengths: Sequence[int], budget: int, most: int) -> list[list[int]]:
     batches: list[list[int]] = []
     batch: list[int] = []
     for position in positions:

@@ -85,6 +85,10 @@ def _peak(done: CommandPass) -> dict[str, Any]:
 def _facts() -> dict[str, Any]:
     unknown = "engine command: the program's own affair"
     return {
-        "model": {}, "tokenizer": {}, "runtime": {"torch": None}, "determinism": {}, "gpus": [],
+        "model": {},
+        "tokenizer": {},
+        "runtime": {"torch": None},
+        "determinism": {},
+        "gpus": [],
         "reasons": {"runtime.torch": unknown, "determinism": unknown, "model": unknown, "tokenizer": unknown},
     }

@@ -27,9 +27,7 @@ class Presence:
     problem: str | None
 
 
-def look_for(
-    gpu: str, devices: int, tariffs: Path, find: Callable[[], FoundDevices] = find_devices
-) -> Presence:
+def look_for(gpu: str, devices: int, tariffs: Path, find: Callable[[], FoundDevices] = find_devices) -> Presence:
     """Whether `devices` cards of the declared kind are here. `cpu` is always the user's own machine."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,119}", gpu):
         raise InputRefused("a GPU is named as in tariffs.csv, or cpu", column="GPU", value=gpu)

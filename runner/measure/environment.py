@@ -25,13 +25,44 @@ from runner.measure.rocm import installed_rocm, look_up
 
 # Only these variables, by name or prefix: a token must never land in a record (M53).
 ALLOWED_VARIABLES = (
-    "OMP_NUM_THREADS", "OMP_WAIT_POLICY", "OMP_PROC_BIND", "OMP_PLACES", "OMP_DYNAMIC", "GOMP_CPU_AFFINITY",
-    "GOMP_SPINCOUNT", "KMP_AFFINITY", "KMP_BLOCKTIME", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS",
-    "TOKENIZERS_PARALLELISM", "MALLOC_ARENA_MAX", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "CUDA_LAUNCH_BLOCKING",
-    "CUDA_MODULE_LOADING", "CUBLAS_WORKSPACE_CONFIG", "NVIDIA_TF32_OVERRIDE", "NVIDIA_VISIBLE_DEVICES",
-    "PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF", "HIP_VISIBLE_DEVICES",
-    "ROCR_VISIBLE_DEVICES", "HSA_OVERRIDE_GFX_VERSION", "MIOPEN_FIND_MODE", "TORCHINDUCTOR_MAX_AUTOTUNE", "NCCL_ALGO",
-    "NCCL_PROTO", "NCCL_P2P_DISABLE", "NCCL_IB_DISABLE", "NCCL_SOCKET_IFNAME", "PYTHONHASHSEED", "LC_ALL", "LANG", "TZ",
+    "OMP_NUM_THREADS",
+    "OMP_WAIT_POLICY",
+    "OMP_PROC_BIND",
+    "OMP_PLACES",
+    "OMP_DYNAMIC",
+    "GOMP_CPU_AFFINITY",
+    "GOMP_SPINCOUNT",
+    "KMP_AFFINITY",
+    "KMP_BLOCKTIME",
+    "MKL_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "RAYON_NUM_THREADS",
+    "TOKENIZERS_PARALLELISM",
+    "MALLOC_ARENA_MAX",
+    "CUDA_VISIBLE_DEVICES",
+    "CUDA_DEVICE_ORDER",
+    "CUDA_LAUNCH_BLOCKING",
+    "CUDA_MODULE_LOADING",
+    "CUBLAS_WORKSPACE_CONFIG",
+    "NVIDIA_TF32_OVERRIDE",
+    "NVIDIA_VISIBLE_DEVICES",
+    "PYTORCH_ALLOC_CONF",
+    "PYTORCH_CUDA_ALLOC_CONF",
+    "PYTORCH_HIP_ALLOC_CONF",
+    "HIP_VISIBLE_DEVICES",
+    "ROCR_VISIBLE_DEVICES",
+    "HSA_OVERRIDE_GFX_VERSION",
+    "MIOPEN_FIND_MODE",
+    "TORCHINDUCTOR_MAX_AUTOTUNE",
+    "NCCL_ALGO",
+    "NCCL_PROTO",
+    "NCCL_P2P_DISABLE",
+    "NCCL_IB_DISABLE",
+    "NCCL_SOCKET_IFNAME",
+    "PYTHONHASHSEED",
+    "LC_ALL",
+    "LANG",
+    "TZ",
 )
 
 
@@ -210,8 +241,12 @@ def installation_facts() -> tuple[dict[str, str | int | float | bool | None], di
         value = json.loads(path.read_bytes())
     except (OSError, ValueError):
         return {"seconds": None}, {"installation.seconds": "not installed by make setup, or its record is gone"}
-    return {"seconds": value.get("installation_seconds"), "finished_at_utc": value.get("finished_at_utc"),
-            "system_torch": value.get("system_torch"), "environment_reused": value.get("environment_reused")}, {}
+    return {
+        "seconds": value.get("installation_seconds"),
+        "finished_at_utc": value.get("finished_at_utc"),
+        "system_torch": value.get("system_torch"),
+        "environment_reused": value.get("environment_reused"),
+    }, {}
 
 
 def _git(folder: Path, *arguments: str) -> str | None:

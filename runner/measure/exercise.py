@@ -55,8 +55,13 @@ class Check:
 def environment(device: str, model: Path) -> tuple[Check, ...]:
     """Python, torch, transformers, device and model folder: all looked at, none assumed."""
     python = Check("Python", platform.python_version(), sys.version_info[:2] >= LEAST_PYTHON)
-    return (python, _library("torch", LEAST_TORCH), _library("transformers", LEAST_TRANSFORMERS), _device(device),
-            _model_folder(model))
+    return (
+        python,
+        _library("torch", LEAST_TORCH),
+        _library("transformers", LEAST_TRANSFORMERS),
+        _device(device),
+        _model_folder(model),
+    )
 
 
 def _library(name: str, least: tuple[int, int]) -> Check:
@@ -208,20 +213,28 @@ def observe(model: Path, batch: int, length: int, precision: str, attention: str
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     expected = estimate(model, batch, length, precision, attention)
     dtype = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}[precision]
-    network = AutoModelForSequenceClassification.from_pretrained(
-        model, dtype=dtype, attn_implementation=attention, local_files_only=True
-    ).to(device).eval()
+    network = (
+        AutoModelForSequenceClassification.from_pretrained(
+            model, dtype=dtype, attn_implementation=attention, local_files_only=True
+        )
+        .to(device)
+        .eval()
+    )
     tensors = [*network.parameters(), *network.buffers()]
-    weights = Observed("sum of the loaded tensors", "parameters and buffers of the model",
-                       sum(tensor.numel() * tensor.element_size() for tensor in tensors))
+    weights = Observed(
+        "sum of the loaded tensors",
+        "parameters and buffers of the model",
+        sum(tensor.numel() * tensor.element_size() for tensor in tensors),
+    )
     ids = torch.ones((batch, length), dtype=torch.long, device=device)
     inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
     with torch.inference_mode():
         network(**{name: value[:1, :1] for name, value in inputs.items()})  # first use allocates once for all
         activations, peaks = (_on_card if device != "cpu" else _on_processor)(network, inputs)
     capacity = torch.cuda.get_device_properties(0).total_memory if device != "cpu" else _machine_bytes()
-    return Exercise(str(model), batch, length, precision, attention, device, expected, weights, activations, peaks,
-                    capacity)
+    return Exercise(
+        str(model), batch, length, precision, attention, device, expected, weights, activations, peaks, capacity
+    )
 
 
 def _on_card(network: Any, inputs: Mapping[str, Any]) -> tuple[Observed, tuple[Observed, ...]]:
@@ -234,10 +247,15 @@ def _on_card(network: Any, inputs: Mapping[str, Any]) -> tuple[Observed, tuple[O
     torch.cuda.synchronize()
     allocated, reserved = torch.cuda.max_memory_allocated(), torch.cuda.max_memory_reserved()
     return (
-        Observed("max_memory_allocated - memory_allocated before", "tensors of this process on card 0, one batch",
-                 allocated - before),
-        (Observed("torch.cuda.max_memory_allocated", "tensors of this process on card 0", allocated),
-         Observed("torch.cuda.max_memory_reserved", "torch's allocator on card 0, free blocks included", reserved)),
+        Observed(
+            "max_memory_allocated - memory_allocated before",
+            "tensors of this process on card 0, one batch",
+            allocated - before,
+        ),
+        (
+            Observed("torch.cuda.max_memory_allocated", "tensors of this process on card 0", allocated),
+            Observed("torch.cuda.max_memory_reserved", "torch's allocator on card 0, free blocks included", reserved),
+        ),
     )
 
 
@@ -288,8 +306,12 @@ def table(found: Exercise) -> list[str]:
     rows = [
         ("", "estimate", "observed", "counter and scope"),
         ("weights", bytes_text(expected.weight_bytes), bytes_text(found.weights.bytes), _source(found.weights)),
-        (f"activations ({expected.largest_phase})", bytes_text(expected.activation_bytes),
-         bytes_text(found.activations.bytes), _source(found.activations)),
+        (
+            f"activations ({expected.largest_phase})",
+            bytes_text(expected.activation_bytes),
+            bytes_text(found.activations.bytes),
+            _source(found.activations),
+        ),
         ("weights + activations", bytes_text(both), "", "an estimate only: peaks of counters are never added"),
         *(("peak", "", bytes_text(peak.bytes), _source(peak)) for peak in found.peaks),
     ]
@@ -325,14 +347,17 @@ def main(arguments: Sequence[str]) -> int:
             raise NotUsable("; ".join(f"{one.name}: {one.found}" for one in checks if not one.usable))
         if options.batch < 1 or options.length < 1:
             raise NotUsable("--batch and --length must be 1 or more")
-        found = observe(options.model, options.batch, options.length, options.precision, options.attention,
-                        options.device)
+        found = observe(
+            options.model, options.batch, options.length, options.precision, options.attention, options.device
+        )
     except NotUsable as error:
         _say([f"error: {error}"], sys.stderr)
         return 2
     except (MemoryError, RuntimeError) as error:
-        _say([f"error: out of memory or not supported: {str(error).splitlines()[0] if str(error) else error!r}"],
-             sys.stderr)
+        _say(
+            [f"error: out of memory or not supported: {str(error).splitlines()[0] if str(error) else error!r}"],
+            sys.stderr,
+        )
         return 2
     _say([json.dumps(asdict(found), sort_keys=True)] if options.json else table(found))
     return 0

@@ -29,8 +29,11 @@ class EncoderShape:
         """None for a family whose layers this file does not know."""
         if config.model_type not in _ENCODERS:
             return None
-        names = {"layers": ("num_hidden_layers", "n_layers"), "width": ("hidden_size", "dim"),
-                 "inner": ("intermediate_size", "hidden_dim")}
+        names = {
+            "layers": ("num_hidden_layers", "n_layers"),
+            "width": ("hidden_size", "dim"),
+            "inner": ("intermediate_size", "hidden_dim"),
+        }
         found = {
             key: next((getattr(config, name) for name in options if hasattr(config, name)), None)
             for key, options in names.items()

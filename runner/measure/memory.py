@@ -223,18 +223,22 @@ class PassMemory:
         return common | {"counter": "statm resident", "scope": scope, "bytes": timeline.largest(RSS), "reason": None}
 
 
-def device_peaks(
-    counters: CudaCounters, peaks: Mapping[str, int], timeline: Timeline
-) -> list[dict[str, object]]:
+def device_peaks(counters: CudaCounters, peaks: Mapping[str, int], timeline: Timeline) -> list[dict[str, object]]:
     """One peak per card and counter. Allocated lies inside reserved: the card's need is `reserved` (ME-02)."""
     found = []
     for index in counters.indices:
         if peaks[f"allocated:{index}"] > peaks[f"reserved:{index}"]:
             raise ValueError(f"card {index}: allocated is larger than reserved, the counters are not consistent")
         for kind, counter in _NAMES.items():
-            found.append({
-                "device": f"cuda:{index}", "counter": counter, "bytes": peaks[f"{kind}:{index}"], "reason": None,
-                "scope": f"{_WORDS[kind]}, {THIS_PROCESS}, reset before the pass; time of the largest sample",
-                "at_seconds": timeline.time_of_largest(f"{kind}:{index}"), "capacity_bytes": counters.capacity(index),
-            })
+            found.append(
+                {
+                    "device": f"cuda:{index}",
+                    "counter": counter,
+                    "bytes": peaks[f"{kind}:{index}"],
+                    "reason": None,
+                    "scope": f"{_WORDS[kind]}, {THIS_PROCESS}, reset before the pass; time of the largest sample",
+                    "at_seconds": timeline.time_of_largest(f"{kind}:{index}"),
+                    "capacity_bytes": counters.capacity(index),
+                }
+            )
     return found

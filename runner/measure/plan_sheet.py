@@ -14,12 +14,30 @@ from runner.measure.sources import frozen_protocol
 from runner.protocol.freeze import load_lock
 
 PLANNED_COLUMNS = (
-    "order", "pass", "position", "variant", "series", "corpus", "seed", "batch_size", "precision", "padding",
-    "grouping", "engine", "expected_ids",
+    "order",
+    "pass",
+    "position",
+    "variant",
+    "series",
+    "corpus",
+    "seed",
+    "batch_size",
+    "precision",
+    "padding",
+    "grouping",
+    "engine",
+    "expected_ids",
 )
 # Empty until measured: nothing is estimated, copied or invented here.
 BLANK_COLUMNS = (
-    "gpu", "attempt_id", "status", "observed_ids", "ids_match", "pass_seconds", "peak_memory_bytes", "corpus_accepted",
+    "gpu",
+    "attempt_id",
+    "status",
+    "observed_ids",
+    "ids_match",
+    "pass_seconds",
+    "peak_memory_bytes",
+    "corpus_accepted",
     "notes",
 )
 
@@ -30,9 +48,19 @@ def sheet_rows(planned: Sequence[Planned], documents: dict[str, int]) -> list[di
     for order, item in enumerate(planned, 1):
         settings = item.variant.settings
         values = (
-            order, item.slot.pass_index + 1, item.slot.position + 1, item.variant.id, item.variant.series or "",
-            item.corpus_id, item.seed, settings.batch_size, settings.precision, settings.padding, settings.grouping,
-            settings.engine, documents[item.corpus_id],
+            order,
+            item.slot.pass_index + 1,
+            item.slot.position + 1,
+            item.variant.id,
+            item.variant.series or "",
+            item.corpus_id,
+            item.seed,
+            settings.batch_size,
+            settings.precision,
+            settings.padding,
+            settings.grouping,
+            settings.engine,
+            documents[item.corpus_id],
         )
         filled = dict(zip(PLANNED_COLUMNS, map(str, values), strict=True))
         rows.append(filled | dict.fromkeys(BLANK_COLUMNS, ""))

@@ -28,7 +28,11 @@ def find_devices() -> FoundDevices:
     try:
         done = subprocess.run(
             [sys.executable, "-m", "runner.measure.probe"],
-            capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False, env=dict(os.environ),
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT_SECONDS,
+            check=False,
+            env=dict(os.environ),
         )
         value = json.loads(done.stdout)
     except subprocess.TimeoutExpired:

@@ -31,8 +31,16 @@ SOURCES = {
     ),
 }
 NOT_ROCM = Compatibility(verdict="not applicable", table_date=None, source=None, detail="no ROCm build of torch")
-_NAMES = {"ubuntu": "Ubuntu", "rhel": "RHEL", "debian": "Debian", "ol": "Oracle Linux", "sles": "SLES",
-          "centos": "CentOS", "azurelinux": "Azure Linux", "rocky": "Rocky Linux"}
+_NAMES = {
+    "ubuntu": "Ubuntu",
+    "rhel": "RHEL",
+    "debian": "Debian",
+    "ol": "Oracle Linux",
+    "sles": "SLES",
+    "centos": "CentOS",
+    "azurelinux": "Azure Linux",
+    "rocky": "Rocky Linux",
+}
 
 
 def read_table(path: Path = TABLE) -> list[dict[str, str]]:

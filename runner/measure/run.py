@@ -95,7 +95,8 @@ def measure(campaign: Campaign, request: Request, progress: Progress, worker: Se
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EFBIG):
             raise
         raise NotAccepted(
-            f"the records cannot be written: {error.strerror}", file=error.filename,
+            f"the records cannot be written: {error.strerror}",
+            file=error.filename,
             next_step="make room, then run the same command again: it goes on with what is missing",
         ) from None
 
@@ -205,13 +206,16 @@ class Measurement:
         if request.series is None:
             return self._lock.variants
         found = tuple(
-            variant for variant in self._lock.variants
+            variant
+            for variant in self._lock.variants
             if request.series in (variant.series, variant.id, *variant.also_in)
         )
         if not found:
             names = sorted({variant.series or variant.id for variant in self._lock.variants})
             raise InputRefused(
-                "no series or variant of the lock has this name", column="SERIES", value=request.series,
+                "no series or variant of the lock has this name",
+                column="SERIES",
+                value=request.series,
                 next_step="use one of: " + ", ".join(names),
             )
         return found
@@ -222,7 +226,9 @@ class Measurement:
         passes = self._request.passes or rule.passes_planned
         if not 1 <= passes <= rule.passes_most:
             raise InputRefused(
-                f"the protocol allows 1 to {rule.passes_most} passes", column="PASSES", value=passes,
+                f"the protocol allows 1 to {rule.passes_most} passes",
+                column="PASSES",
+                value=passes,
                 next_step="choose a number within the frozen maximum",
             )
         return passes

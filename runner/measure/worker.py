@@ -149,9 +149,7 @@ class Worker:
         self._journal.event("phase", phase="pass")
         self._current = "pass"
         with self._watched(memory, cards):
-            done, work, part_seconds = self._pass(
-                engine, device, lambda outputs: self._decoded(decode(outputs, table))
-            )
+            done, work, part_seconds = self._pass(engine, device, lambda outputs: self._decoded(decode(outputs, table)))
         self._facts["texts_sha256"] = self._fingerprint()
         joined = self._joined(engine, work, part_seconds)
         if done is None:  # another rank has the whole result

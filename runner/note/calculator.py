@@ -49,9 +49,7 @@ STATIC = {
     ),
     "answer": N_("Answer"),
     "packages": N_("Rental packages"),
-    "packagesCaption": N_(
-        "For the chosen GPU, lots and window. Fitting a package does not prove finishing in time."
-    ),
+    "packagesCaption": N_("For the chosen GPU, lots and window. Fitting a package does not prove finishing in time."),
     "headHours": N_("Hours"),
     "headCost": N_("Committed cost"),
     "headWindow": N_("Window"),
@@ -109,7 +107,8 @@ def write_calculator(campaign: Campaign, language: str = SOURCE_LANGUAGE, out: P
     signed = path == campaign.note / _TEMPLATE and (campaign.note / Path(SIGNED_LIST).name).is_file()
     if signed and path.is_file() and path.read_bytes() != page:
         raise InputRefused(
-            "another page belongs to the signed note (other language, tariffs or templates)", file=path,
+            "another page belongs to the signed note (other language, tariffs or templates)",
+            file=path,
             next_step="make report NOTE_LANG=de for a note and page in that language, or --out page.html",
         )
     write_atomic(path, page)
@@ -141,8 +140,9 @@ def calculator_page(tariffs: Tariffs, template: Path, words: Catalogue) -> str:
 
     def text(mark: re.Match[str]) -> str:
         if mark[1] not in texts:
-            raise InputRefused("the calculator's template has a mark that no text belongs to", file=template,
-                               value=mark[0])
+            raise InputRefused(
+                "the calculator's template has a mark that no text belongs to", file=template, value=mark[0]
+            )
         return escape(texts[mark[1]])
 
     return _MARK.sub(text, page).replace("<!--CATALOGUE-->", rows).replace("<!--TARIFFS-->", data)
@@ -161,7 +161,8 @@ def _data(tariffs: Tariffs, words: Catalogue, fmt: Formatter) -> dict[str, objec
         "signs": {"decimal": fmt.decimal("0.5", 1)[1], "group": fmt.integer(10_000)[2], "space": NO_BREAK},
         "gpus": [
             {
-                "name": gpu.name, "cards_per_lot": gpu.cards_per_lot,
+                "name": gpu.name,
+                "cards_per_lot": gpu.cards_per_lot,
                 "offers": [_offer(offer) for offer in tariffs.offers if offer.gpu == gpu.name],
             }
             for gpu in tariffs.gpus
@@ -209,8 +210,12 @@ def _row(gpu: Gpu, offer: Offer | None, words: Catalogue, fmt: Formatter) -> str
         price = f"{fmt.decimal(offer.price_per_lot, places)}{NO_BREAK}{offer.currency}"
         day, source = fmt.date(offer.catalogue_date.isoformat()), offer.source
     cells = (
-        ("short", escape(billing)), ("number", escape(price)), ("number", str(gpu.cards_per_lot)),
-        ("number", fmt.plain(gpu.memory_gib_per_card)), ("short", escape(day)), ("long", escape(source)),
+        ("short", escape(billing)),
+        ("number", escape(price)),
+        ("number", str(gpu.cards_per_lot)),
+        ("number", fmt.plain(gpu.memory_gib_per_card)),
+        ("short", escape(day)),
+        ("long", escape(source)),
     )
     heads = ("headBilling", "headPrice", "headCards", "headMemory", "headDate", "headSource")
     fields = "".join(

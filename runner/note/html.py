@@ -66,9 +66,7 @@ def screen_page(
     faces: Callable[[frozenset[int]], str],
 ) -> str:
     """Self-contained HTML: styles, fonts and figures inside, no script."""
-    body = _with_pictures(
-        document, lambda p: as_inline(_figure(figures, p), label=p.label, alternative=p.alternative)
-    )
+    body = _with_pictures(document, lambda p: as_inline(_figure(figures, p), label=p.label, alternative=p.alternative))
     used = frozenset(map(ord, document.html + document.meta["title"])) | _ASCII
     style = faces(used) + print_style(templates) + _read(templates / "screen.css")
     return _fill(templates, body, document.meta, catalogue, style)

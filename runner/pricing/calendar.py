@@ -102,14 +102,13 @@ def read_calendar(path: Path) -> Window:
         every = list(zip(calendar.walk("VEVENT"), lengths, strict=True))
     except OSError as error:
         raise InputRefused(
-            f"the calendar cannot be read: {error.strerror}", file=path,
+            f"the calendar cannot be read: {error.strerror}",
+            file=path,
             next_step="check that the file is there and may be read",
         ) from None
     except ValueError:
         raise InputRefused("not an iCalendar file", file=path, next_step="export the plan as .ics again") from None
-    events = [
-        (event, length) for event, length in every if str(event.get("STATUS", "")).upper() != "CANCELLED"
-    ]
+    events = [(event, length) for event, length in every if str(event.get("STATUS", "")).upper() != "CANCELLED"]
     try:
         tasks = [_task(event, length, number) for number, (event, length) in enumerate(events, start=1)]
         if len({task.id for task in tasks}) != len(tasks):
@@ -117,13 +116,15 @@ def read_calendar(path: Path) -> Window:
         deadlines = [_instant(todo, "DUE", "to-do") for todo in calendar.walk("VTODO") if "DUE" in todo]
         if len(deadlines) > 1:
             raise InputRefused(
-                "more than one to-do with a due time: which is the deadline?", column="DUE",
+                "more than one to-do with a due time: which is the deadline?",
+                column="DUE",
                 next_step="keep one VTODO with DUE, the deadline",
             )
         return window_of(tasks, deadlines[0] if deadlines else None)
     except InputRefused as error:
-        raise InputRefused(error.what, file=path, column=error.column, value=error.value,
-                           next_step=error.next_step) from None
+        raise InputRefused(
+            error.what, file=path, column=error.column, value=error.value, next_step=error.next_step
+        ) from None
 
 
 def _written_lengths(data: bytes) -> list[str | None]:
@@ -153,30 +154,41 @@ def _task(event: Any, length: str | None, number: int) -> TaskTime:
     place = f"event {number}"
     for name in ("RRULE", "RDATE", "RECURRENCE-ID"):
         if name in event:
-            raise InputRefused(f"{show_value(title)} repeats; a plan has each task once", column=f"{place}.{name}",
-                               next_step="write one event per task")
+            raise InputRefused(
+                f"{show_value(title)} repeats; a plan has each task once",
+                column=f"{place}.{name}",
+                next_step="write one event per task",
+            )
     if "DTSTART" not in event or ("DTEND" in event) == ("DURATION" in event):
         raise InputRefused(
-            f"{show_value(title)} needs a start, and an end or a duration", column=place,
+            f"{show_value(title)} needs a start, and an end or a duration",
+            column=place,
             next_step="give the event DTSTART, and DTEND or DURATION",
         )
     start = _instant(event, "DTSTART", place)
     end = _instant(event, "DTEND", place) if "DTEND" in event else _after(event, start, length or "", place)
     if end < start:
         raise InputRefused(
-            f"{show_value(title)} ends before it starts", column=f"{place}.DTEND",
+            f"{show_value(title)} ends before it starts",
+            column=f"{place}.DTEND",
             next_step="put DTEND after DTSTART",
         )
     marks = [str(mark) for entry in _list(event.get("CATEGORIES")) for mark in entry.cats]
     lots = str(event.get("X-LOTS", "1"))
     if not re.fullmatch(r"[1-9][0-9]{0,5}", lots):
         raise InputRefused(
-            "not a number of lots", column=f"{place}.X-LOTS", value=lots,
+            "not a number of lots",
+            column=f"{place}.X-LOTS",
+            value=lots,
             next_step="write a whole number from 1",
         )
     return TaskTime(
-        id=str(event.get("UID", place)).partition("@")[0], title=title,
-        kind=next((mark for mark in marks if mark in KINDS), "check"), start=start, end=end, lots=int(lots),
+        id=str(event.get("UID", place)).partition("@")[0],
+        title=title,
+        kind=next((mark for mark in marks if mark in KINDS), "check"),
+        start=start,
+        end=end,
+        lots=int(lots),
         delivery="delivery" in marks,
     )
 
@@ -194,7 +206,9 @@ def _instant(component: Any, name: str, place: str) -> datetime:
     found = _LOCAL.fullmatch(text)
     if found is None:
         raise InputRefused(
-            "not a time of day (whole days have no hours)", column=f"{place}.{name}", value=text,
+            "not a time of day (whole days have no hours)",
+            column=f"{place}.{name}",
+            value=text,
             next_step="write a time such as 20261005T090000",
         )
     year, month, day, hour, minute, second, utc = found.groups()
@@ -216,7 +230,9 @@ def _after(event: Any, start: datetime, length: str, place: str) -> datetime:
     found = _LENGTH.fullmatch(length)
     if found is None:
         raise InputRefused(
-            "not a duration", column=f"{place}.DURATION", value=length,
+            "not a duration",
+            column=f"{place}.DURATION",
+            value=length,
             next_step="write a duration such as PT2H30M",
         )
     weeks, days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
@@ -229,6 +245,8 @@ def _after(event: Any, start: datetime, length: str, place: str) -> datetime:
         return start + timedelta(hours=hours, minutes=minutes, seconds=seconds)
     except OverflowError:
         raise InputRefused(
-            "the end lies outside the calendar", column=f"{place}.DURATION", value=length,
+            "the end lies outside the calendar",
+            column=f"{place}.DURATION",
+            value=length,
             next_step="write an end before the year 10000",
         ) from None

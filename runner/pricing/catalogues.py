@@ -33,17 +33,28 @@ class Listed:
 
 
 def side_by_side(
-    catalogues: Sequence[Catalogue], gpu: str, wanted: Wanted, *, days: int | None = None,
-    window_seconds: Decimal | None = None, periods: int = 1,
+    catalogues: Sequence[Catalogue],
+    gpu: str,
+    wanted: Wanted,
+    *,
+    days: int | None = None,
+    window_seconds: Decimal | None = None,
+    periods: int = 1,
 ) -> tuple[Listed, ...]:
     """The same question to each catalogue, in the order given. A GPU that none of them names is refused."""
     if not any(catalogue.has(gpu) for catalogue in catalogues):
-        raise InputRefused("none of the catalogues names this GPU", column="gpu", value=gpu,
-                           next_step="names known: " + ", ".join(sorted(_names(catalogues))))
+        raise InputRefused(
+            "none of the catalogues names this GPU",
+            column="gpu",
+            value=gpu,
+            next_step="names known: " + ", ".join(sorted(_names(catalogues))),
+        )
     listed = tuple(_listed(catalogue, gpu, wanted, days, window_seconds, periods) for catalogue in catalogues)
     if days is not None and not any(one.answer for one in listed):
         raise InputRefused(
-            f"no price for the package of {days} days of {gpu} in any of the catalogues", column="days", value=days,
+            f"no price for the package of {days} days of {gpu} in any of the catalogues",
+            column="days",
+            value=days,
             details=tuple(f"{one.catalogue.name}: {one.reason}" for one in listed),
         )
     return listed

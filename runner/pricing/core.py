@@ -30,8 +30,15 @@ PACKAGE_DAYS = (3, 7, 30)
 HOURS_PER_DAY = 24
 SECONDS_PER_HOUR = 3600
 REQUIRED_COLUMNS = (
-    "gpu", "device_pattern", "cards_per_lot", "memory_gib_per_card", "days", "price_per_lot", "currency",
-    "catalogue_date", "source",
+    "gpu",
+    "device_pattern",
+    "cards_per_lot",
+    "memory_gib_per_card",
+    "days",
+    "price_per_lot",
+    "currency",
+    "catalogue_date",
+    "source",
 )
 OPTIONAL_COLUMNS = ("billing", "lots_available", "memory_source")
 MOST_COUNT = 999_999_999
@@ -56,8 +63,15 @@ class PriceError(Exception):
     """Input that cannot be priced: what, where, the value and the next step. Exit 2."""
 
     def __init__(
-        self, what: str, *, file: str | None = None, line: int | None = None, column: str | None = None,
-        value: str | None = None, next_step: str | None = None, details: tuple[str, ...] = (),
+        self,
+        what: str,
+        *,
+        file: str | None = None,
+        line: int | None = None,
+        column: str | None = None,
+        value: str | None = None,
+        next_step: str | None = None,
+        details: tuple[str, ...] = (),
     ) -> None:
         super().__init__(what)
         self.what, self.file, self.line, self.column = what, file, line, column
@@ -128,7 +142,10 @@ class Catalogue:
                 return known
         names = ", ".join(known.name for known in self.gpus) or "none"
         raise PriceError(
-            f"{name!a} is not in {self.name}", file=self.name, column="gpu", value=name,
+            f"{name!a} is not in {self.name}",
+            file=self.name,
+            column="gpu",
+            value=name,
             next_step=f"choose one of: {names}; or add a line with its dated price",
         )
 
@@ -145,7 +162,8 @@ def read_catalogue(path: Path) -> Catalogue:
         data = path.read_bytes()
     except OSError as error:
         raise PriceError(
-            f"the tariffs cannot be read: {error.strerror}", file=str(path),
+            f"the tariffs cannot be read: {error.strerror}",
+            file=str(path),
             next_step="write a tariffs.csv with dated prices; the embedded example has one",
         ) from None
     return parse_catalogue(data, str(path))
@@ -162,7 +180,10 @@ def parse_catalogue(data: bytes, name: str) -> Catalogue:
         first = findings[0]
         raise PriceError(
             f"the tariffs cannot be used: {len(findings)} finding(s), nothing is priced",
-            file=name, line=first.line, column=first.column, value=first.value,
+            file=name,
+            line=first.line,
+            column=first.column,
+            value=first.value,
             details=tuple(str(finding) for finding in findings),
             next_step="write prices as 1234.56, one currency, one line per GPU and package (docs/pricing.md)",
         )
@@ -188,7 +209,8 @@ def _rows(data: bytes, name: str) -> list[tuple[int, dict[str, str]]]:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise PriceError(
-            f"the tariffs are not UTF-8: byte {error.start} cannot be read", file=name,
+            f"the tariffs are not UTF-8: byte {error.start} cannot be read",
+            file=name,
             next_step="save the file as UTF-8",
         ) from None
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
@@ -202,7 +224,9 @@ def _rows(data: bytes, name: str) -> list[tuple[int, dict[str, str]]]:
                 _check_header(header, name)
             elif fields and len(fields) != len(header):
                 raise PriceError(
-                    f"{len(fields)} fields, the header has {len(header)}", file=name, line=start,
+                    f"{len(fields)} fields, the header has {len(header)}",
+                    file=name,
+                    line=start,
                     next_step="put a field that holds a comma in double quotes",
                 )
             elif fields:
@@ -210,7 +234,9 @@ def _rows(data: bytes, name: str) -> list[tuple[int, dict[str, str]]]:
             start = reader.line_num + 1
     except csv.Error as error:
         raise PriceError(
-            f"not a readable CSV file: {error}", file=name, line=start,
+            f"not a readable CSV file: {error}",
+            file=name,
+            line=start,
             next_step="double every quotation mark inside a quoted field and close each",
         ) from None
     if not header:
@@ -224,16 +250,20 @@ def _check_header(header: list[str], name: str) -> None:
     twice = sorted({column for column in header if header.count(column) > 1})
     details = tuple(
         f"{what}: {', '.join(ascii(column) for column in columns)}"
-        for what, columns in (("missing", missing), ("unknown", unknown), ("more than once", twice)) if columns
+        for what, columns in (("missing", missing), ("unknown", unknown), ("more than once", twice))
+        if columns
     )
     if details:
-        raise PriceError("the columns of the tariffs are not the expected ones", file=name, line=1, details=details,
-                         next_step="header: " + ",".join(REQUIRED_COLUMNS))
+        raise PriceError(
+            "the columns of the tariffs are not the expected ones",
+            file=name,
+            line=1,
+            details=details,
+            next_step="header: " + ",".join(REQUIRED_COLUMNS),
+        )
 
 
-def _parse_line(
-    row: dict[str, str], line: int, findings: list[_Finding]
-) -> tuple[int, Gpu, Offer | None] | None:
+def _parse_line(row: dict[str, str], line: int, findings: list[_Finding]) -> tuple[int, Gpu, Offer | None] | None:
     """GPU and price of one line. `days` and `price_per_lot` both empty: the GPU is named, its price unknown."""
     before = len(findings)
 
@@ -407,7 +437,8 @@ def parse_hours(text: str) -> Decimal:
     found = _HOURS.fullmatch(text)
     if found is None:
         raise PriceError(
-            "not a number of hours such as 96, 72.5 or 72:00:01", value=text,
+            "not a number of hours such as 96, 72.5 or 72:00:01",
+            value=text,
             next_step="write the hours with a point, or as H:MM:SS",
         )
     if found[2] is None:
@@ -420,7 +451,8 @@ def parse_count(text: str, name: str, least: int = 0) -> int:
     if re.fullmatch(r"[0-9]{1,9}", text) and int(text) >= least:
         return int(text)
     raise PriceError(
-        f"{name} must be a whole number from {least} to {MOST_COUNT:,}, digits only", value=text,
+        f"{name} must be a whole number from {least} to {MOST_COUNT:,}, digits only",
+        value=text,
         next_step=f"write digits only, such as {least}",
     )
 
@@ -461,13 +493,34 @@ def package_lines(
         total = None if offer is None else committed_cost(offer.price_per_lot, lots, periods)
         slack = None if window_seconds is None else seconds - window_seconds
         covered = None if window_seconds is None else covers(days, window_seconds, periods)
-        lines.append(PackageLine("package", days, seconds // SECONDS_PER_HOUR, offer, total, covered, slack,
-                                 _available(offer, lots), periods))
+        lines.append(
+            PackageLine(
+                "package",
+                days,
+                seconds // SECONDS_PER_HOUR,
+                offer,
+                total,
+                covered,
+                slack,
+                _available(offer, lots),
+                periods,
+            )
+        )
     hourly = catalogue.hourly(gpu)
     if hourly is not None and window_seconds is not None:
         hours = int((window_seconds / SECONDS_PER_HOUR).to_integral_value(ROUND_CEILING))
-        lines.append(PackageLine("hourly", None, hours, hourly, committed_cost(hourly.price_per_lot, lots, hours), True,
-                                 hours * SECONDS_PER_HOUR - window_seconds, _available(hourly, lots)))
+        lines.append(
+            PackageLine(
+                "hourly",
+                None,
+                hours,
+                hourly,
+                committed_cost(hourly.price_per_lot, lots, hours),
+                True,
+                hours * SECONDS_PER_HOUR - window_seconds,
+                _available(hourly, lots),
+            )
+        )
     return tuple(lines)
 
 
@@ -497,8 +550,14 @@ class Quote:
 
 
 def quote(
-    catalogue: Catalogue, gpu: str, lots: int, *, days: int | None = None, window_seconds: Decimal | None = None,
-    accepted: int | None = None, periods: int = 1,
+    catalogue: Catalogue,
+    gpu: str,
+    lots: int,
+    *,
+    days: int | None = None,
+    window_seconds: Decimal | None = None,
+    accepted: int | None = None,
+    periods: int = 1,
 ) -> Quote:
     """Price of a package of `days`, or of the cheapest package that covers the window. Unknown price: refused."""
     lines = package_lines(catalogue, gpu, lots, window_seconds, periods)
@@ -507,7 +566,9 @@ def quote(
         known = ", ".join(f"{o.days} days" for o in catalogue.offers if o.gpu == gpu and o.days) or "none"
         raise PriceError(
             f"no price for the package of {days} days of {gpu} in {catalogue.name}; it is not derived from another one",
-            file=catalogue.name, column="days", value=str(days),
+            file=catalogue.name,
+            column="days",
+            value=str(days),
             next_step=f"packages of {gpu} with a known price: {known}; or add a line with a dated price",
         )
     per_corpus = cost_per_corpus(None if line is None else line.total, accepted)
@@ -523,9 +584,11 @@ def quote_lines(answer: Quote) -> list[str]:
         text = [f"{answer.gpu.name}, {lots}: no priced package covers the window ({gpus})"]
     else:
         offer, total = line.offer, amount_text(line.total, line.offer.currency)
-        text = [f"{answer.gpu.name}, {line.name}, {lots}: {total}, {gpus}",
-                f"  price per lot: {amount_text(offer.price_per_lot, offer.currency)} "
-                f"({ascii(offer.source)[1:-1]}, {offer.catalogue_date})"]
+        text = [
+            f"{answer.gpu.name}, {line.name}, {lots}: {total}, {gpus}",
+            f"  price per lot: {amount_text(offer.price_per_lot, offer.currency)} "
+            f"({ascii(offer.source)[1:-1]}, {offer.catalogue_date})",
+        ]
     text.append(f"  memory: {memory}")
     if answer.gpu.memory_source:
         text.append(f"    {ascii(answer.gpu.memory_source)[1:-1]}")
@@ -587,10 +650,13 @@ def main(arguments: Sequence[str]) -> int:
         if options.days is None and options.window_hours is None:
             raise PriceError("say --days or --window-hours", next_step="give one of the two")
         answer = quote(
-            read_catalogue(options.tariffs), options.gpu, parse_count(options.lots, "--lots", 1),
+            read_catalogue(options.tariffs),
+            options.gpu,
+            parse_count(options.lots, "--lots", 1),
             days=None if options.days is None else parse_count(options.days, "--days", 1),
             window_seconds=None if options.window_hours is None else parse_hours(options.window_hours),
-            accepted=None if options.accepted_results is None
+            accepted=None
+            if options.accepted_results is None
             else parse_count(options.accepted_results, "--accepted-results"),
         )
     except PriceError as error:

@@ -40,9 +40,18 @@ class Forecast:
 
 
 def forecast(
-    documents: int, *, measured_documents: int, fastest: Decimal, slowest: Decimal, other_seconds: Decimal = Decimal(0),
-    catalogue: Catalogue | None = None, gpu: str = "", devices: int = 1, lots: int | None = None,
-    billing: Sequence[str] = ("package",), extra_periods: int = 0,
+    documents: int,
+    *,
+    measured_documents: int,
+    fastest: Decimal,
+    slowest: Decimal,
+    other_seconds: Decimal = Decimal(0),
+    catalogue: Catalogue | None = None,
+    gpu: str = "",
+    devices: int = 1,
+    lots: int | None = None,
+    billing: Sequence[str] = ("package",),
+    extra_periods: int = 0,
 ) -> Forecast:
     """Scale a measured range to `documents`; `other_seconds` (installation, export, ...) are added as they are.
 
@@ -59,7 +68,12 @@ def forecast(
         if catalogue is None:
             return None
         return choose_package(
-            catalogue, gpu, devices=devices, window_seconds=seconds, lots=lots, billing=billing,
+            catalogue,
+            gpu,
+            devices=devices,
+            window_seconds=seconds,
+            lots=lots,
+            billing=billing,
             extra_periods=extra_periods,
         )
 

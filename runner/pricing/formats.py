@@ -46,7 +46,9 @@ def read_number_format(path: Path) -> NumberFormat:
     declared = NumberFormat.load(path)
     if declared.decimal == declared.thousands:
         raise InputRefused(
-            "decimal sign and thousands sign are the same", file=path, value=declared.decimal,
+            "decimal sign and thousands sign are the same",
+            file=path,
+            value=declared.decimal,
             next_step="declare two different signs",
         )
     return declared
@@ -59,12 +61,14 @@ def load_formatted_catalogue(path: Path, declared: NumberFormat) -> core.Catalog
         text = data.decode("utf-8-sig")
     except OSError as error:
         raise InputRefused(
-            f"the tariffs cannot be read: {error.strerror}", file=path,
+            f"the tariffs cannot be read: {error.strerror}",
+            file=path,
             next_step="write a tariffs.csv with dated prices; the embedded example has one",
         ) from None
     except UnicodeDecodeError as error:
         raise InputRefused(
-            f"the tariffs are not UTF-8: byte {error.start} cannot be read", file=path,
+            f"the tariffs are not UTF-8: byte {error.start} cannot be read",
+            file=path,
             next_step="save the file as UTF-8",
         ) from None
     with refusals():
@@ -88,7 +92,9 @@ def _rewritten(text: str, declared: NumberFormat, path: Path) -> str:
             writer.writerow(fields)
     except csv.Error as error:
         raise InputRefused(
-            f"not a readable CSV file: {error}", file=path, line=reader.line_num,
+            f"not a readable CSV file: {error}",
+            file=path,
+            line=reader.line_num,
             next_step="double every quotation mark inside a quoted field and close each",
         ) from None
     return out.getvalue()
@@ -100,7 +106,11 @@ def _plain(name: str, field: str, declared: NumberFormat, path: Path, line: int)
     plain = declared.plain(field)
     if plain is None:
         raise InputRefused(
-            "the amount is not in the declared number format", file=path, line=line, column=name, value=field,
+            "the amount is not in the declared number format",
+            file=path,
+            line=line,
+            column=name,
+            value=field,
             next_step=f"declared: thousands {declared.thousands!r}, decimal {declared.decimal!r}",
         )
     return plain

@@ -64,8 +64,13 @@ def _compared(task: TaskTime, done: TaskTime | None, otherwise: str) -> Happened
     if done is None:
         return Happened(task.id, task.title, span, None, None, None, otherwise)
     return Happened(
-        task.id, task.title, span, (done.start, done.end), later_seconds=seconds_of(done.start - task.start),
-        longer_seconds=done.seconds - task.seconds, reason=None,
+        task.id,
+        task.title,
+        span,
+        (done.start, done.end),
+        later_seconds=seconds_of(done.start - task.start),
+        longer_seconds=done.seconds - task.seconds,
+        reason=None,
     )
 
 
@@ -103,8 +108,11 @@ def _ran(plan: Plan, attempts: Sequence[Attempt], configuration: str | None) -> 
             continue
         corpus = task.corpus or plan.deliverables[0]
         ran = [
-            attempt for attempt in attempts
-            if attempt.corpus_id == corpus and attempt.status not in _NEVER_RAN and attempt.ended_at_utc is not None
+            attempt
+            for attempt in attempts
+            if attempt.corpus_id == corpus
+            and attempt.status not in _NEVER_RAN
+            and attempt.ended_at_utc is not None
             and configuration in (None, attempt.variant_id)
         ]
         if ran:
@@ -127,7 +135,8 @@ def _clock_moved(ran: Sequence[Attempt], known: Sequence[Attempt]) -> bool:
         return True
     ordered = sorted(ran, key=lambda attempt: (attempt.chain.machine_id, attempt.chain.index))
     return any(
-        one.chain.machine_id == other.chain.machine_id and one.gpu_declared == other.gpu_declared
+        one.chain.machine_id == other.chain.machine_id
+        and one.gpu_declared == other.gpu_declared
         and one.chain.index < other.chain.index
         and parse_utc(other.started_at_utc) < parse_utc(one.started_at_utc)
         for one, other in pairwise(ordered)
@@ -139,7 +148,8 @@ def _least_seconds(attempts: Sequence[Attempt]) -> Decimal:
     sums: dict[str, Decimal] = {}
     for attempt in attempts:
         found = [
-            exact_seconds(phase.seconds) for phase in attempt.phases
+            exact_seconds(phase.seconds)
+            for phase in attempt.phases
             if phase.seconds is not None and not phase.inside_pass and phase.name is not PhaseName.PASS
         ]
         found += [] if attempt.pass_seconds is None else [exact_seconds(attempt.pass_seconds)]

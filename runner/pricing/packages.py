@@ -46,8 +46,14 @@ class PackageAnswer:
 
 
 def choose_package(
-    catalogue: Catalogue, gpu: str, *, devices: int, window_seconds: Decimal, lots: int | None = None,
-    billing: Sequence[str] = ("package",), extra_periods: int = 0,
+    catalogue: Catalogue,
+    gpu: str,
+    *,
+    devices: int,
+    window_seconds: Decimal,
+    lots: int | None = None,
+    billing: Sequence[str] = ("package",),
+    extra_periods: int = 0,
 ) -> PackageAnswer:
     """Cheapest committed cost for `devices` cards over the window. Equal price: the shorter package.
 
@@ -60,19 +66,26 @@ def choose_package(
     rented = needed if lots is None else lots
     if rented < needed:
         raise InputRefused(
-            f"{devices} cards of {gpu} need {needed} lots of {model.cards_per_lot}", column="lots", value=lots,
+            f"{devices} cards of {gpu} need {needed} lots of {model.cards_per_lot}",
+            column="lots",
+            value=lots,
             next_step=f"plan {needed} lots",
         )
     lines = package_lines(catalogue, gpu, rented, window_seconds, periods=1 + extra_periods)
     best = cheapest(lines, billing)
     unpriced = [
-        line for line in lines
+        line
+        for line in lines
         if line.days is not None and line.billing in billing and line.covers and line.offer is None
     ]
     unpriced_days = _days(unpriced)
     return PackageAnswer(
-        gpu=gpu, lots=rented, cards=rented * model.cards_per_lot,
-        unused_cards=rented * model.cards_per_lot - max(devices, 1), lines=lines, best=best,
+        gpu=gpu,
+        lots=rented,
+        cards=rented * model.cards_per_lot,
+        unused_cards=rented * model.cards_per_lot - max(devices, 1),
+        lines=lines,
+        best=best,
         unpriced_covering=unpriced_days,
         unpriced_cheaper=_days([line for line in unpriced if best is None or _least(line, lines) < (best.total or 0)]),
         reason=_reason(lines, best, unpriced_days, billing, catalogue.name),
@@ -89,8 +102,9 @@ def _least(unpriced: PackageLine, lines: Sequence[PackageLine]) -> Decimal:
     The only thing taken for granted about an unknown price is that a longer package of the same GPU does not
     cost less. An hourly offer bounds no package.
     """
-    shorter = [line.total for line in lines
-               if line.days is not None and line.hours < unpriced.hours and line.total is not None]
+    shorter = [
+        line.total for line in lines if line.days is not None and line.hours < unpriced.hours and line.total is not None
+    ]
     return max(shorter, default=Decimal(0))
 
 

@@ -19,19 +19,28 @@ _TASK = re.compile(r"task\[(\d+)\](?:\.(\w+))?")
 
 
 def read_window(
-    path: Path, *, configuration: str | None = None, pass_seconds: Mapping[str, Decimal] | None = None,
+    path: Path,
+    *,
+    configuration: str | None = None,
+    pass_seconds: Mapping[str, Decimal] | None = None,
     task_seconds: Mapping[str, Decimal] | None = None,
 ) -> tuple[Plan, Window]:
     """Plan and access window of `plan.toml`."""
     plan = read_plan(path)
     check_expenses(plan, path)
     try:
-        return plan, access_window(plan, configuration=configuration, pass_seconds=pass_seconds or {},
-                                   task_seconds=task_seconds or {})
+        return plan, access_window(
+            plan, configuration=configuration, pass_seconds=pass_seconds or {}, task_seconds=task_seconds or {}
+        )
     except InputRefused as error:
         raise InputRefused(
-            error.what, file=path, line=read_toml(path, what="plan").line(_place(error.column)), column=error.column,
-            value=error.value, next_step=error.next_step, details=error.details,
+            error.what,
+            file=path,
+            line=read_toml(path, what="plan").line(_place(error.column)),
+            column=error.column,
+            value=error.value,
+            next_step=error.next_step,
+            details=error.details,
         ) from None
 
 
@@ -58,8 +67,12 @@ def check_expenses(plan: Plan, path: Path) -> None:
         for field, (wrong, what, next_step) in faults.items():
             if wrong:
                 raise InputRefused(
-                    what, file=path, line=read_toml(path, what="plan").line(("expense", number, field)),
-                    column=f"expense[{number + 1}].{field}", value=getattr(item, field), next_step=next_step,
+                    what,
+                    file=path,
+                    line=read_toml(path, what="plan").line(("expense", number, field)),
+                    column=f"expense[{number + 1}].{field}",
+                    value=getattr(item, field),
+                    next_step=next_step,
                 )
 
 
@@ -72,9 +85,12 @@ def check_configurations(plan: Plan, variants: Collection[str], path: Path) -> N
         if variants and task.configuration is not None and task.configuration not in variants:
             place = ("task", number, "configuration")
             raise InputRefused(
-                f"the task {show_value(task.id)} is for a variant that is not known", file=path,
-                line=read_toml(path, what="plan").line(place), column=f"task[{number + 1}].configuration",
-                value=task.configuration, next_step=f"one of: {', '.join(variants)}; or leave it out, for all of them",
+                f"the task {show_value(task.id)} is for a variant that is not known",
+                file=path,
+                line=read_toml(path, what="plan").line(place),
+                column=f"task[{number + 1}].configuration",
+                value=task.configuration,
+                next_step=f"one of: {', '.join(variants)}; or leave it out, for all of them",
             )
 
 

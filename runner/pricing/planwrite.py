@@ -35,8 +35,11 @@ def write_plan(target: Path, plan: Plan, moved: Window) -> None:
             read_window(trial)
         except InputRefused as error:
             raise InputRefused(
-                f"the calendar does not make a plan: {error.what}", column=error.column, value=error.value,
-                next_step=error.next_step, details=error.details,
+                f"the calendar does not make a plan: {error.what}",
+                column=error.column,
+                value=error.value,
+                next_step=error.next_step,
+                details=error.details,
             ) from None
     write_atomic(target, text.encode("utf-8"))
 

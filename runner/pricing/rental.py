@@ -78,7 +78,8 @@ class RentalMatch:
         if self.mismatches:
             names = ", ".join(item.field for item in self.mismatches)
             raise NotAccepted(
-                f"the rental record does not match the decision: {names}", file=path,
+                f"the rental record does not match the decision: {names}",
+                file=path,
                 details=tuple(str(item) for item in self.mismatches),
                 next_step="correct the record from the invoice, or decide again with what was really rented",
             )
@@ -90,29 +91,43 @@ def read_rental(path: Path) -> Rental:
     for name in ("provider", "order", "gpu", "currency"):
         if not getattr(rental, name).strip():
             raise InputRefused(
-                "a field of the rental record is empty", file=path, column=name,
+                "a field of the rental record is empty",
+                file=path,
+                column=name,
                 next_step="fill the field in",
             )
     for name, most in (("lots", MOST_COUNT), ("days", _MOST_DAYS)):
         if getattr(rental, name) < 1:
             raise InputRefused(
-                "must be 1 or more", file=path, column=name, value=getattr(rental, name),
+                "must be 1 or more",
+                file=path,
+                column=name,
+                value=getattr(rental, name),
                 next_step="write a whole number from 1",
             )
         if getattr(rental, name) > most:
             raise InputRefused(
-                f"must be at most {most:,}", file=path, column=name, value=getattr(rental, name),
+                f"must be at most {most:,}",
+                file=path,
+                column=name,
+                value=getattr(rental, name),
                 next_step=f"write a whole number from 1 to {most}",
             )
     if parse_decimal(rental.amount, name="amount") < 0:
         raise InputRefused(
-            "an amount is not negative", file=path, column="amount", value=rental.amount,
+            "an amount is not negative",
+            file=path,
+            column="amount",
+            value=rental.amount,
             next_step="write the amount of the invoice, 0 or more",
         )
     starts_at, ends_at = _period(rental, path)
     if ends_at <= starts_at:
         raise InputRefused(
-            "the rental ends before it starts", file=path, column="ends_at", value=rental.ends_at,
+            "the rental ends before it starts",
+            file=path,
+            column="ends_at",
+            value=rental.ends_at,
             next_step="correct starts_at or ends_at",
         )
     return rental
@@ -120,8 +135,10 @@ def read_rental(path: Path) -> Rental:
 
 def _period(rental: Rental, path: Path | None = None) -> tuple[datetime, datetime]:
     try:
-        return (parse_instant(rental.starts_at, None, name="starts_at"),
-                parse_instant(rental.ends_at, None, name="ends_at"))
+        return (
+            parse_instant(rental.starts_at, None, name="starts_at"),
+            parse_instant(rental.ends_at, None, name="ends_at"),
+        )
     except InputRefused as error:
         raise InputRefused(
             error.what, file=path, column=error.column, value=error.value, next_step=error.next_step
@@ -157,28 +174,48 @@ def _comparisons(rental: Rental, expected: Expected) -> Iterator[tuple[str, str 
     length, package = ends_at - starts_at, timedelta(days=rental.days * expected.periods)
     amount = parse_decimal(rental.amount, name="amount")
     paid, currency = expected.amount, expected.currency
-    yield ("provider", None if expected.provider is None else show_value(expected.provider),
-           show_value(rental.provider), rental.provider == expected.provider)
-    yield ("order", None if expected.order is None else show_value(expected.order), show_value(rental.order),
-           rental.order == expected.order)
+    yield (
+        "provider",
+        None if expected.provider is None else show_value(expected.provider),
+        show_value(rental.provider),
+        rental.provider == expected.provider,
+    )
+    yield (
+        "order",
+        None if expected.order is None else show_value(expected.order),
+        show_value(rental.order),
+        rental.order == expected.order,
+    )
     yield "gpu", show_value(expected.gpu), show_value(rental.gpu), rental.gpu == expected.gpu
     yield "lots", _text(expected.lots), str(rental.lots), rental.lots == expected.lots
     yield "days", _text(expected.days), str(rental.days), rental.days == expected.days
     if expected.own_machine and amount:
         yield "amount", "not applicable (own machine, nothing is rented)", amount_text(amount, rental.currency), False
     else:
-        yield ("amount", None if paid is None else amount_text(paid, currency or ""),
-               amount_text(amount, rental.currency), paid == amount)
+        yield (
+            "amount",
+            None if paid is None else amount_text(paid, currency or ""),
+            amount_text(amount, rental.currency),
+            paid == amount,
+        )
     yield "currency", currency, show_value(rental.currency), rental.currency == currency
     name = f"{rental.days} days" if expected.periods == 1 else f"{expected.periods} x {rental.days} days"
-    yield ("period", f"{name} = {hours_text(seconds_of(package))} from starts_at to ends_at",
-           hours_text(seconds_of(length)), length == package)
+    yield (
+        "period",
+        f"{name} = {hours_text(seconds_of(package))} from starts_at to ends_at",
+        hours_text(seconds_of(length)),
+        length == package,
+    )
     if expected.window is None:
         yield "window", None, "", False
     else:
         start, end = expected.window
-        yield ("window", f"{utc_text(start)} to {utc_text(end)} inside the rental",
-               f"{utc_text(starts_at)} to {utc_text(ends_at)}", starts_at <= start and end <= ends_at)
+        yield (
+            "window",
+            f"{utc_text(start)} to {utc_text(end)} inside the rental",
+            f"{utc_text(starts_at)} to {utc_text(ends_at)}",
+            starts_at <= start and end <= ends_at,
+        )
 
 
 def _text(value: int | None) -> str | None:

@@ -18,8 +18,13 @@ def refusals() -> Iterator[None]:
         yield
     except core.PriceError as error:
         raise InputRefused(
-            error.what, file=error.file, line=error.line, column=error.column, value=error.value,
-            next_step=error.next_step, details=error.details,
+            error.what,
+            file=error.file,
+            line=error.line,
+            column=error.column,
+            value=error.value,
+            next_step=error.next_step,
+            details=error.details,
         ) from None
 
 

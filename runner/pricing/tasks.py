@@ -27,8 +27,14 @@ def read_tasks(path: Path) -> tuple[TaskTime, ...]:
         first = findings[0]
         raise InputRefused(
             first.what if len(findings) == 1 else f"{len(findings)} entries of the task table cannot be used",
-            file=path, line=first.line, column=first.column, value=first.value, next_step=first.next_step,
-            details=() if len(findings) == 1 else tuple(
+            file=path,
+            line=first.line,
+            column=first.column,
+            value=first.value,
+            next_step=first.next_step,
+            details=()
+            if len(findings) == 1
+            else tuple(
                 f"line {one.line}, column {one.column}: {one.what} ({show_value(one.value)})" for one in findings
             ),
         )
@@ -37,7 +43,10 @@ def read_tasks(path: Path) -> tuple[TaskTime, ...]:
     if len(set(names)) != len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise InputRefused(
-            "two tasks have the same name", file=path, column="task", value=twice,
+            "two tasks have the same name",
+            file=path,
+            column="task",
+            value=twice,
             next_step="give every task its own name",
         )
     return read
@@ -47,8 +56,16 @@ def _task(row: dict[str, str], line: int, path: Path, findings: list[InputRefuse
     before = len(findings)
 
     def add(error: InputRefused, column: str) -> None:
-        findings.append(InputRefused(error.what, file=path, line=line, column=column,
-                                     value=error.value or row.get(column), next_step=error.next_step))
+        findings.append(
+            InputRefused(
+                error.what,
+                file=path,
+                line=line,
+                column=column,
+                value=error.value or row.get(column),
+                next_step=error.next_step,
+            )
+        )
 
     times = {}
     for column in ("start", "end"):
@@ -74,8 +91,14 @@ def _task(row: dict[str, str], line: int, path: Path, findings: list[InputRefuse
     if times["end"] < times["start"]:
         add(InputRefused("the task ends before it starts", next_step="put the end after the start"), "end")
         return None
-    return TaskTime(id=row["task"], title=row.get("title") or row["task"], kind=kind, start=times["start"],
-                    end=times["end"], lots=lots)
+    return TaskTime(
+        id=row["task"],
+        title=row.get("title") or row["task"],
+        kind=kind,
+        start=times["start"],
+        end=times["end"],
+        lots=lots,
+    )
 
 
 def _rows(path: Path) -> list[tuple[int, dict[str, str]]]:
@@ -83,12 +106,14 @@ def _rows(path: Path) -> list[tuple[int, dict[str, str]]]:
         text = path.read_bytes().decode("utf-8-sig")
     except OSError as error:
         raise InputRefused(
-            f"the task table cannot be read: {error.strerror}", file=path,
+            f"the task table cannot be read: {error.strerror}",
+            file=path,
             next_step="check that the file is there and may be read",
         ) from None
     except UnicodeDecodeError as error:
         raise InputRefused(
-            f"the task table is not UTF-8: byte {error.start} cannot be read", file=path,
+            f"the task table is not UTF-8: byte {error.start} cannot be read",
+            file=path,
             next_step="check that the file is there and may be read",
         ) from None
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
@@ -99,7 +124,9 @@ def _rows(path: Path) -> list[tuple[int, dict[str, str]]]:
                 header = _checked_header(fields, path)
             elif fields and len(fields) != len(header):
                 raise InputRefused(
-                    f"{len(fields)} fields, the header has {len(header)}", file=path, line=start,
+                    f"{len(fields)} fields, the header has {len(header)}",
+                    file=path,
+                    line=start,
                     next_step="quote fields that hold the separator",
                 )
             elif fields:
@@ -107,7 +134,9 @@ def _rows(path: Path) -> list[tuple[int, dict[str, str]]]:
             start = reader.line_num + 1
     except csv.Error as error:
         raise InputRefused(
-            f"not a readable CSV file: {error}", file=path, line=start,
+            f"not a readable CSV file: {error}",
+            file=path,
+            line=start,
             next_step="double every quotation mark inside a quoted field and close each",
         ) from None
     return rows
@@ -118,7 +147,10 @@ def _checked_header(header: list[str], path: Path) -> list[str]:
     unknown = [column for column in header if column not in REQUIRED + OPTIONAL]
     if missing or unknown or len(set(header)) != len(header):
         raise InputRefused(
-            "the columns of the task table are not the expected ones", file=path, line=1,
-            value=", ".join(header), next_step=f"header: {','.join(REQUIRED)}, optional {','.join(OPTIONAL)}",
+            "the columns of the task table are not the expected ones",
+            file=path,
+            line=1,
+            value=", ".join(header),
+            next_step=f"header: {','.join(REQUIRED)}, optional {','.join(OPTIONAL)}",
         )
     return header

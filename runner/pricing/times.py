@@ -36,7 +36,8 @@ def zone_of(name: str) -> ZoneInfo:
             with place.open("rb") as stream:
                 return ZoneInfo.from_file(stream, key=name)
     raise InputRefused(
-        f"{show_value(name)} is not an IANA zone name", value=name,
+        f"{show_value(name)} is not an IANA zone name",
+        value=name,
         next_step="write a region and city such as Europe/Berlin, UTC, or give each time an offset such as +02:00",
     )
 
@@ -46,7 +47,9 @@ def parse_instant(text: str, zone: str | None, *, name: str = "time") -> datetim
     found = _INSTANT.fullmatch(text)
     if found is None:
         raise InputRefused(
-            "not a time such as 2026-10-05T09:00", value=text, column=name,
+            "not a time such as 2026-10-05T09:00",
+            value=text,
+            column=name,
             next_step="write it as YYYY-MM-DDTHH:MM, local time of the plan, or with an offset such as +02:00",
         )
     local = _local_time(found, text, name)
@@ -54,7 +57,9 @@ def parse_instant(text: str, zone: str | None, *, name: str = "time") -> datetim
         return _to_utc(local.replace(tzinfo=_offset(found[8], text, name)), text, name)
     if zone is None:
         raise InputRefused(
-            "no zone or offset", value=text, column=name,
+            "no zone or offset",
+            value=text,
+            column=name,
             next_step="name an IANA zone such as Europe/Berlin, or write the offset: 2026-10-05T09:00+02:00",
         )
     return _in_zone(local, zone, text, name)
@@ -71,7 +76,9 @@ def _local_time(found: re.Match[str], text: str, name: str) -> datetime:
     except (ValueError, OverflowError):
         clock = text[11:].rstrip("Z").split("+")[0].split("-")[0]
         raise InputRefused(
-            f"{clock} is not a time of day of {text[:10]}", value=text, column=name,
+            f"{clock} is not a time of day of {text[:10]}",
+            value=text,
+            column=name,
             next_step="write hours 00 to 23 and minutes 00 to 59 of a day that exists",
         ) from None
 
@@ -83,7 +90,9 @@ def _offset(text: str, whole: str, name: str) -> timezone:
     offset = timedelta(hours=hours, minutes=minutes)
     if minutes > 59 or offset > _LONGEST_OFFSET:
         raise InputRefused(
-            "not a valid offset from UTC", value=whole, column=name,
+            "not a valid offset from UTC",
+            value=whole,
+            column=name,
             next_step="write an offset between -23:59 and +23:59",
         )
     return timezone(-offset if text[0] == "-" else offset)
@@ -98,11 +107,15 @@ def _in_zone(local: datetime, zone: str, text: str, name: str) -> datetime:
     offsets = [_offset_text(local.replace(tzinfo=place, fold=fold)) for fold in (0, 1)]
     if first.astimezone(place).replace(tzinfo=None) != local:
         raise InputRefused(
-            f"this time does not exist: the clocks of {zone} are put forward over it", value=text, column=name,
+            f"this time does not exist: the clocks of {zone} are put forward over it",
+            value=text,
+            column=name,
             next_step=f"write the instant with its offset, {offsets[0]} before the change or {offsets[1]} after it",
         )
     raise InputRefused(
-        f"this time is two instants: the clocks of {zone} are put back over it", value=text, column=name,
+        f"this time is two instants: the clocks of {zone} are put back over it",
+        value=text,
+        column=name,
         next_step=f"write it with its offset: {offsets[0]} is the first, {offsets[1]} the second",
     )
 
@@ -112,7 +125,9 @@ def _to_utc(moment: datetime, text: str, name: str) -> datetime:
         return moment.astimezone(UTC)
     except OverflowError:
         raise InputRefused(
-            "outside the calendar", value=text, column=name,
+            "outside the calendar",
+            value=text,
+            column=name,
             next_step="write a year from 1 to 9999",
         ) from None
 
@@ -131,7 +146,9 @@ def parse_duration(text: str, *, name: str = "duration") -> timedelta:
     found = _DURATION.fullmatch(text)
     if found is None:
         raise InputRefused(
-            "not an elapsed time such as 2:30:00 (H:MM:SS)", value=text, column=name,
+            "not an elapsed time such as 2:30:00 (H:MM:SS)",
+            value=text,
+            column=name,
             next_step="write hours, minutes and seconds, such as 2:30:00",
         )
     micros = int((found[4] or "0").ljust(6, "0"))

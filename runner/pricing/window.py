@@ -63,7 +63,10 @@ class Window:
 
 
 def access_window(
-    plan: Plan, *, configuration: str | None = None, pass_seconds: Mapping[str, Decimal] = _NOTHING_MEASURED,
+    plan: Plan,
+    *,
+    configuration: str | None = None,
+    pass_seconds: Mapping[str, Decimal] = _NOTHING_MEASURED,
     task_seconds: Mapping[str, Decimal] = _NOTHING_MEASURED,
 ) -> Window:
     """Window of a plan for one configuration (variant id; None: only the tasks common to all).
@@ -82,8 +85,11 @@ def access_window(
         window_of(placed)  # the plan's own times are refused, whatever was measured
         placed = place_tasks(plan, configuration, pass_seconds, task_seconds, may_move=True)
     if not any(task.delivery for task in placed):
-        raise InputRefused("no task is the delivery", column="task",
-                           next_step="write delivery = true at the task whose end the deadline applies to")
+        raise InputRefused(
+            "no task is the delivery",
+            column="task",
+            next_step="write delivery = true at the task whose end the deadline applies to",
+        )
     _check_deliveries(plan, {task.id for task in placed})
     deadline = parse_instant(plan.deadline, plan.zone, name="deadline")
     return window_of(placed, deadline, may_overrun=measured)
@@ -103,14 +109,13 @@ def _check_deliveries(plan: Plan, present: set[str]) -> None:
         if measures and task.id in present and task.id not in reached:
             raise InputRefused(
                 f"no delivery waits for {show_value(task.id)}, which measures a deliverable",
-                column=f"task[{number}].id", value=task.id,
+                column=f"task[{number}].id",
+                value=task.id,
                 next_step=f'add "{task.id}" to the after of a delivery, or of a task that the delivery waits for',
             )
 
 
-def window_of(
-    tasks: Iterable[TaskTime], deadline: datetime | None = None, *, may_overrun: bool = False
-) -> Window:
+def window_of(tasks: Iterable[TaskTime], deadline: datetime | None = None, *, may_overrun: bool = False) -> Window:
     """Window of tasks with known times. The order of the tasks does not matter.
 
     A task that runs on when the last collection ends, and a measurement after it, are refused; with `may_overrun`
@@ -127,10 +132,10 @@ def window_of(
             f"task {show_value(overrun.id)} still runs when the last collection ends"
             if overrun.start < ends_at
             else f"task {show_value(overrun.id)} measures after the last collection",
-            column="task", value=overrun.end.isoformat(),
-            next_step="let the collection come after it" + (
-                "" if overrun.kind == "measurement" else ", or start it after the collection"
-            ),
+            column="task",
+            value=overrun.end.isoformat(),
+            next_step="let the collection come after it"
+            + ("" if overrun.kind == "measurement" else ", or start it after the collection"),
         )
     ordered = [replace(task, after_rental=True) if task.start >= ends_at < task.end else task for task in ordered]
     rental = [task for task in ordered if not task.after_rental]
@@ -138,11 +143,18 @@ def window_of(
     window = ends_at - starts_at
     delivered_at = max([task.end for task in ordered if task.delivery] or [ends_at])
     return Window(
-        tasks=tuple(ordered), starts_at=starts_at, ends_at=ends_at, window_seconds=seconds_of(window),
-        busy_seconds=seconds_of(busy), waiting_seconds=seconds_of(window - busy),
-        summed_seconds=sum((task.seconds for task in rental), Decimal(0)), most_lots=most_lots(rental),
-        delivered_at=delivered_at, deadline=deadline,
-        deadline_slack_seconds=None if deadline is None else seconds_of(deadline - delivered_at), overrun=overrun,
+        tasks=tuple(ordered),
+        starts_at=starts_at,
+        ends_at=ends_at,
+        window_seconds=seconds_of(window),
+        busy_seconds=seconds_of(busy),
+        waiting_seconds=seconds_of(window - busy),
+        summed_seconds=sum((task.seconds for task in rental), Decimal(0)),
+        most_lots=most_lots(rental),
+        delivered_at=delivered_at,
+        deadline=deadline,
+        deadline_slack_seconds=None if deadline is None else seconds_of(deadline - delivered_at),
+        overrun=overrun,
     )
 
 
@@ -184,8 +196,12 @@ def most_lots(tasks: Sequence[TaskTime]) -> int:
 
 
 def place_tasks(
-    plan: Plan, configuration: str | None, pass_seconds: Mapping[str, Decimal], task_seconds: Mapping[str, Decimal],
-    *, may_move: bool = False,
+    plan: Plan,
+    configuration: str | None,
+    pass_seconds: Mapping[str, Decimal],
+    task_seconds: Mapping[str, Decimal],
+    *,
+    may_move: bool = False,
 ) -> tuple[TaskTime, ...]:
     """The plan's tasks with start and end, in the order of their dependencies.
 
@@ -217,8 +233,11 @@ def _measured(
     if task.kind != "measurement" or not pass_seconds:
         return None
     if task.corpus is None and len(plan.deliverables) > 1:
-        raise InputRefused("a measurement task does not say which corpus it processes", column=f"{place}.corpus",
-                           next_step=f"write corpus = one of: {', '.join(plan.deliverables)}")
+        raise InputRefused(
+            "a measurement task does not say which corpus it processes",
+            column=f"{place}.corpus",
+            next_step=f"write corpus = one of: {', '.join(plan.deliverables)}",
+        )
     corpus = task.corpus or plan.deliverables[0]
     return None if corpus not in pass_seconds else pass_seconds[corpus] * task.passes
 
@@ -228,15 +247,21 @@ def _in_order(by_id: Mapping[str, Task], places: Mapping[str, str]) -> list[Task
     waiting = {name: set(task.after) for name, task in by_id.items()}
     for name, before in waiting.items():
         if unknown := sorted(before - by_id.keys()):
-            raise InputRefused(f"task {show_value(name)} waits for a task that is not in the plan",
-                               column=f"{places[name]}.after", value=unknown[0])
+            raise InputRefused(
+                f"task {show_value(name)} waits for a task that is not in the plan",
+                column=f"{places[name]}.after",
+                value=unknown[0],
+            )
     order: list[Task] = []
     while waiting:
         ready = [name for name, before in waiting.items() if not before]
         if not ready:
             first = next(iter(waiting))
-            raise InputRefused("tasks wait for each other in a circle", column=f"{places[first]}.after",
-                               value=", ".join(sorted(waiting)))
+            raise InputRefused(
+                "tasks wait for each other in a circle",
+                column=f"{places[first]}.after",
+                value=", ".join(sorted(waiting)),
+            )
         for name in ready:
             order.append(by_id[name])
             del waiting[name]
@@ -260,24 +285,41 @@ def _place(
     fixed_start, length = _written(task, place, zone)
     ready = max((other.end for other in before), default=None)
     if fixed_start is None and ready is None:
-        raise InputRefused(f"task {show_value(task.id)} has no start", column=place,
-                           next_step="write start, or after = [the tasks that it waits for]")
+        raise InputRefused(
+            f"task {show_value(task.id)} has no start",
+            column=place,
+            next_step="write start, or after = [the tasks that it waits for]",
+        )
     late = fixed_start is not None and ready is not None and ready > fixed_start
     if late and not may_move:
-        raise InputRefused(f"task {show_value(task.id)} starts before a task that it waits for has ended",
-                           column=f"{place}.start", value=task.start,
-                           next_step="start it later, or plan the tasks before it shorter")
+        raise InputRefused(
+            f"task {show_value(task.id)} starts before a task that it waits for has ended",
+            column=f"{place}.start",
+            value=task.start,
+            next_step="start it later, or plan the tasks before it shorter",
+        )
     start = max(moment for moment in (fixed_start, ready) if moment is not None)
     if measured is not None:
         length = elapsed(measured)
     try:
         end = start + length
     except OverflowError:
-        raise InputRefused(f"task {show_value(task.id)} ends outside the calendar", column=place,
-                           value=task.duration or task.end, next_step="let it end before the year 10000") from None
+        raise InputRefused(
+            f"task {show_value(task.id)} ends outside the calendar",
+            column=place,
+            value=task.duration or task.end,
+            next_step="let it end before the year 10000",
+        ) from None
     return TaskTime(
-        id=task.id, title=task.title, kind=task.kind, start=start, end=end, lots=task.lots,
-        delivery=task.delivery, source="planned" if measured is None else "measured", moved=late,
+        id=task.id,
+        title=task.title,
+        kind=task.kind,
+        start=start,
+        end=end,
+        lots=task.lots,
+        delivery=task.delivery,
+        source="planned" if measured is None else "measured",
+        moved=late,
     )
 
 
@@ -285,8 +327,11 @@ def _written(task: Task, place: str, zone: str) -> tuple[datetime | None, timede
     """Start (if fixed) and elapsed length as the plan writes them: start and end, or a duration."""
     start = None if task.start is None else parse_instant(task.start, zone, name=f"{place}.start")
     if (task.duration is None) == (task.end is None) or (task.end is not None and start is None):
-        raise InputRefused(f"task {show_value(task.id)} needs start and end, or a duration", column=place,
-                           next_step="write start and end, start and duration, or duration and after")
+        raise InputRefused(
+            f"task {show_value(task.id)} needs start and end, or a duration",
+            column=place,
+            next_step="write start and end, start and duration, or duration and after",
+        )
     if task.duration is not None:
         return start, parse_duration(task.duration, name=f"{place}.duration")
     assert task.end is not None and start is not None

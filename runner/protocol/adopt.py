@@ -36,7 +36,8 @@ def adopt_corpus(campaign: Campaign, name: str, replace: str | None = None) -> A
     """
     if campaign.lock.exists():
         raise InputRefused(
-            "the protocol is frozen", file=campaign.lock,
+            "the protocol is frozen",
+            file=campaign.lock,
             next_step="runner protocol revise --corpus FILE sets up the next revision on a new corpus",
         )
     folder = _folder(campaign, name)
@@ -89,8 +90,10 @@ def _open(protocol: Protocol, facts: dict[str, Any]) -> list[str]:
         found.append("licence and permission under [[corpus]]: terms of the texts, and why you may use them")
     if protocol.question.synthetic:
         found.append("name and text under [question]")
-    found.append("[model] with its revision, unless it is yours already; its labels must be those of the corpus: "
-                 + ", ".join(show_value(label) for label in list(facts["splits"]["final"]["classes"])[:12]))
+    found.append(
+        "[model] with its revision, unless it is yours already; its labels must be those of the corpus: "
+        + ", ".join(show_value(label) for label in list(facts["splits"]["final"]["classes"])[:12])
+    )
     found.append("threshold, max_drop, min_agreement and the subgroups' minimum under [quality]")
     found.append("[[series]]: what is compared, such as the batch sizes")
     found.append("calendar, zone and deadline in protocol/plan.toml")
@@ -104,7 +107,8 @@ def _folder(campaign: Campaign, name: str) -> Path:
                 raise InputRefused("the corpus must lie below protocol/", file=candidate)
             return campaign.protocol_dir / candidate.resolve().relative_to(campaign.protocol_dir.resolve())
     raise InputRefused(
-        "there is no built corpus of that name", file=campaign.protocol_dir / "corpus" / name / "corpus.json",
+        "there is no built corpus of that name",
+        file=campaign.protocol_dir / "corpus" / name / "corpus.json",
         next_step="runner corpus --from FILE builds one",
     )
 
@@ -124,7 +128,9 @@ def _index(protocol: Protocol, replace: str | None) -> int:
     if replace not in ids:
         raise InputRefused(
             "which corpus does it replace?" if replace is None else "the protocol has no corpus of that id",
-            column="--in-place-of", value=replace, next_step=f"--in-place-of {ids[0]} (there are {', '.join(ids)})",
+            column="--in-place-of",
+            value=replace,
+            next_step=f"--in-place-of {ids[0]} (there are {', '.join(ids)})",
         )
     return ids.index(replace)
 
@@ -136,7 +142,9 @@ def _check_subgroups(campaign: Campaign, protocol: Protocol, facts: dict[str, An
         if group.column == "stratum" and group.value not in strata:
             raise InputRefused(
                 f"the planned subgroup stratum={show_value(group.value)} has no document in the new corpus",
-                file=campaign.protocol, column=f"quality.subgroup[{number + 1}]", value=group.value,
+                file=campaign.protocol,
+                column=f"quality.subgroup[{number + 1}]",
+                value=group.value,
                 details=(f"strata there: {', '.join(show_value(name) for name in strata)}",),
                 next_step="change or take out that subgroup, then run the command again",
             )

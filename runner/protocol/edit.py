@@ -45,7 +45,8 @@ def _whole_lines(text: str, span: tuple[int, int], place: Place, document: TomlD
               and start <= first < end]  # fmt: skip
     if others or isinstance(place[-1], int):
         raise InputRefused(
-            f"{show_place(place)} could not be taken out by machine: write it on lines of its own", file=document.path,
+            f"{show_place(place)} could not be taken out by machine: write it on lines of its own",
+            file=document.path,
             line=document.line(place),
         )
     return start, end
@@ -73,7 +74,8 @@ def toml_value(value: object) -> str:
         return str(value).lower()
     if isinstance(value, str):
         escaped = "".join(
-            f"\\U{ord(character):08x}" if character in '"\\' or ord(character) < 32 or ord(character) == 127
+            f"\\U{ord(character):08x}"
+            if character in '"\\' or ord(character) < 32 or ord(character) == 127
             else character
             for character in value
         )

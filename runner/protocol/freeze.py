@@ -40,7 +40,13 @@ from runner.protocol.schema import CorpusFiles, Lock, LockedCorpus, LockedVarian
 from runner.protocol.variants import expand
 
 __all__ = [
-    "Frozen", "append_variants", "current_changes", "earlier_locks", "freeze", "load_lock", "read_lock",
+    "Frozen",
+    "append_variants",
+    "current_changes",
+    "earlier_locks",
+    "freeze",
+    "load_lock",
+    "read_lock",
     "with_variants",
 ]
 
@@ -222,9 +228,7 @@ def _independence(
     if locked.records_sha256 == old.records_sha256:
         return [f"a new independent final corpus: '{locked.id}' has the records of {before}"], []
     files = [campaign.inside(file.path) for file in old.final]
-    same = all(
-        path.is_file() and sha256_file(path) == file.sha256 for path, file in zip(files, old.final, strict=True)
-    )
+    same = all(path.is_file() and sha256_file(path) == file.sha256 for path, file in zip(files, old.final, strict=True))
     if not same:
         return [], [f"whether '{locked.id}' shares texts with {before} could not be checked: its file is gone"]
     description = next(files for files in lock.protocol.corpus if files.id == old.id)

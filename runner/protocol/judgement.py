@@ -69,7 +69,8 @@ def baseline_path(campaign: Campaign, protocol: Protocol, corpus_id: str) -> Pat
     if len(protocol.corpus) > 1:
         raise InputRefused(
             "baseline.file must be a folder with one file per corpus, named <corpus id>.parquet (or .csv, .jsonl)",
-            file=campaign.protocol, value=protocol.baseline.file,
+            file=campaign.protocol,
+            value=protocol.baseline.file,
             next_step="make the folder and put each corpus's baseline there",
         )
     return given
@@ -168,8 +169,10 @@ def _labelled(campaign: Campaign, files: CorpusFiles, corpus: Corpus) -> Corpus:
     different = [name for name, first, second in zip(ids, labels, again, strict=True) if first != second]
     if different:
         raise InputRefused(
-            f"the procedure gave two right answers for {len(different)} documents", file=procedure.file,
-            value=different[0], next_step="take chance and the clock out of it",
+            f"the procedure gave two right answers for {len(different)} documents",
+            file=procedure.file,
+            value=different[0],
+            next_step="take chance and the clock out of it",
         )
     documents = (replace(document, label=label) for document, label in zip(corpus.documents, labels, strict=True))
     return replace(corpus, documents=tuple(documents))
@@ -184,14 +187,20 @@ def _locked_file(campaign: Campaign, file: Path, *, named: Path | None = None) -
     path = (named or file).relative_to(campaign.root).as_posix()
     if not file.resolve().is_relative_to(campaign.root.resolve()):
         raise InputRefused(
-            "the file is a link out of the campaign folder: decision, note and archive would lack it", file=file,
+            "the file is a link out of the campaign folder: decision, note and archive would lack it",
+            file=file,
             next_step="put the file itself there",
         )
     return LockedFile(path=path, sha256=sha256_file(file), bytes=file.stat().st_size)
 
 
 def _locked(
-    campaign: Campaign, protocol: Protocol, files: CorpusFiles, corpus: Corpus, table: LabelTable, references: Path,
+    campaign: Campaign,
+    protocol: Protocol,
+    files: CorpusFiles,
+    corpus: Corpus,
+    table: LabelTable,
+    references: Path,
     procedure: Procedure | None,
 ) -> LockedCorpus:
     final_reference = reference_path(campaign, corpus, files.id)
@@ -234,17 +243,23 @@ def _check_baseline_inputs(
     if changed:
         raise InputRefused(
             f"the baseline of corpus '{files.id}' was made with another {' and another '.join(changed)}",
-            file=sidecar, next_step="runner baseline, then runner freeze",
+            file=sidecar,
+            next_step="runner baseline, then runner freeze",
         )
     if made.get("predictions_sha256") != sha256_file(predictions):
         raise InputRefused(
-            f"the baseline of corpus '{files.id}' is not the one that its record is about", file=predictions,
+            f"the baseline of corpus '{files.id}' is not the one that its record is about",
+            file=predictions,
             next_step="runner baseline makes it again; predictions made elsewhere are named as file under [baseline]",
         )
 
 
 def _baseline(
-    campaign: Campaign, protocol: Protocol, corpus_id: str, path_of_reference: Path, table: LabelTable,
+    campaign: Campaign,
+    protocol: Protocol,
+    corpus_id: str,
+    path_of_reference: Path,
+    table: LabelTable,
     procedure: Procedure | None,
 ) -> LockedFile:
     path = _baseline_file(campaign, protocol, corpus_id)
@@ -274,12 +289,15 @@ def _try_out(procedure: Procedure, reference: Reference, baseline: BaselineValue
     if first is None:
         raise InputRefused(
             f"the evaluation procedure '{procedure.name}' has no value for the baseline of '{reference.corpus_id}'",
-            file=procedure.file, next_step="correct it: without that value no drop could be judged",
+            file=procedure.file,
+            next_step="correct it: without that value no drop could be judged",
         )
     if first != second:
         raise InputRefused(
             f"the evaluation procedure '{procedure.name}' gave two values for the same predictions",
-            file=procedure.file, value=f"{first} and {second}", next_step="take chance and the clock out of it",
+            file=procedure.file,
+            value=f"{first} and {second}",
+            next_step="take chance and the clock out of it",
         )
 
 
@@ -306,7 +324,9 @@ def _check_deliverables(campaign: Campaign, protocol: Protocol, plan: Plan) -> N
         if name not in known:
             raise InputRefused(
                 f"the deliverable {show_value(name)} is no corpus of the protocol; there are {', '.join(known)}",
-                file=campaign.plan, column="deliverables", value=name,
+                file=campaign.plan,
+                column="deliverables",
+                value=name,
                 next_step="name corpus ids as deliverables in protocol/plan.toml",
             )
     for task in plan.task:
@@ -314,7 +334,9 @@ def _check_deliverables(campaign: Campaign, protocol: Protocol, plan: Plan) -> N
         if task.corpus is not None and task.corpus not in known:
             raise InputRefused(
                 f"the task {show_value(task.id)} is about no corpus of the protocol; there are {', '.join(known)}",
-                file=campaign.plan, column="task.corpus", value=task.corpus,
+                file=campaign.plan,
+                column="task.corpus",
+                value=task.corpus,
                 next_step="name a corpus id in that task of protocol/plan.toml",
             )
 
@@ -330,7 +352,9 @@ def _refuse_same_texts(campaign: Campaign, corpus_id: str, corpora: Mapping[str,
             raise InputRefused(
                 f"the corpora '{other}' and '{corpus_id}' are one: "
                 + ("the same records" if same else "the same texts under other ids or labels"),
-                file=campaign.protocol, column="corpus", value=corpus_id,
+                file=campaign.protocol,
+                column="corpus",
+                value=corpus_id,
                 details=(f"{other}: {corpus.path}", f"{corpus_id}: {corpora[corpus_id].path}"),
                 next_step="leave one of them out: every deliverable is a corpus of its own",
             )
@@ -350,7 +374,9 @@ def _check_subgroups(campaign: Campaign, protocol: Protocol, files: CorpusFiles,
             values = sorted({document.groups[place] for document in corpus.documents})
             raise InputRefused(
                 f"the planned subgroup {group.column}={show_value(group.value)} has no document in corpus '{files.id}'",
-                file=campaign.protocol, column="quality.subgroup", value=group.value,
+                file=campaign.protocol,
+                column="quality.subgroup",
+                value=group.value,
                 details=(f"values there: {', '.join(show_value(value) for value in values[:20])}",),
                 next_step="correct the value, or leave the subgroup out before the freeze",
             )

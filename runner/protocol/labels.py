@@ -72,7 +72,8 @@ def label_table(
     kind = config.get("problem_type")
     if kind not in (None, "single_label_classification") and not (len(names) == 1 and model.single_logit):
         raise InputRefused(
-            f"the model is trained for {show_value(kind)}; only one label per text can be judged", file=file,
+            f"the model is trained for {show_value(kind)}; only one label per text can be judged",
+            file=file,
             next_step="choose a model for text classification with one label per text",
         )
     rule = model.single_logit
@@ -87,7 +88,8 @@ def label_table(
         table = LabelTable((rule.negative, rule.positive), rule)
     elif rule is not None:
         raise InputRefused(
-            f"[model.single_logit] is given, but the model has {len(names)} outputs", file=file,
+            f"[model.single_logit] is given, but the model has {len(names)} outputs",
+            file=file,
             next_step="remove [model.single_logit]",
         )
     else:
@@ -142,7 +144,8 @@ def _sigmoid(values: Floats) -> Floats:
 def _names_by_index(config: Mapping[str, Any], file: str | Path | None) -> tuple[str, ...]:
     if not isinstance(config, Mapping):  # whatever JSON the file holds
         raise InputRefused(
-            "the model's config.json holds no object", file=file,
+            "the model's config.json holds no object",
+            file=file,
             next_step="take the config.json that belongs to the model",
         )
     names = config.get("id2label")
@@ -151,30 +154,38 @@ def _names_by_index(config: Mapping[str, Any], file: str | Path | None) -> tuple
         if isinstance(count, int):
             return tuple(f"LABEL_{index}" for index in range(count))
         raise InputRefused(
-            "the model's config.json has neither id2label nor num_labels", file=file,
+            "the model's config.json has neither id2label nor num_labels",
+            file=file,
             next_step="write the labels of the outputs into id2label, in the order of training",
         )
     if not isinstance(names, Mapping) or not names or not all(isinstance(name, str) for name in names.values()):
         raise InputRefused(
-            "id2label must map output indices to label names", file=file, column="id2label",
-            next_step="write id2label as the model card has it: {\"0\": \"name\", ...}",
+            "id2label must map output indices to label names",
+            file=file,
+            column="id2label",
+            next_step='write id2label as the model card has it: {"0": "name", ...}',
         )
     indices = [str(index) for index in range(len(names))]
     if sorted(names) != sorted(indices):
         raise InputRefused(
-            f"id2label must have the indices 0 to {len(names) - 1}", file=file, column="id2label",
+            f"id2label must have the indices 0 to {len(names) - 1}",
+            file=file,
+            column="id2label",
             value=", ".join(names),
             next_step="number the labels from 0 without a gap",
         )
     if isinstance(count, int) and count != len(names):
         raise InputRefused(
-            f"num_labels is {count}, id2label has {len(names)} entries", file=file,
+            f"num_labels is {count}, id2label has {len(names)} entries",
+            file=file,
             next_step="make num_labels and id2label agree, as the model card has them",
         )
     table = tuple(names[index] for index in indices)
     if len(set(table)) != len(table) or "" in table:
         raise InputRefused(
-            "a label of id2label is empty or stands twice", file=file, value=", ".join(table),
+            "a label of id2label is empty or stands twice",
+            file=file,
+            value=", ".join(table),
             next_step="give every output its own name",
         )
     return table

@@ -28,14 +28,16 @@ def effective_max_length(model_dir: Path, requested: int | None) -> int:
     if requested is None:
         if not limits:
             raise InputRefused(
-                "no usable maximum length; set max_length in the protocol", file=config_file,
+                "no usable maximum length; set max_length in the protocol",
+                file=config_file,
                 next_step="write max_length = 256 (for example) under [model]",
             )
         return min(limits.values())
     for name, limit in limits.items():
         if requested > limit:
             raise InputRefused(
-                f"max_length {requested} is above the model's limit {limit} ({name})", file=config_file,
+                f"max_length {requested} is above the model's limit {limit} ({name})",
+                file=config_file,
                 next_step=f"set max_length to at most {limit}",
             )
     return requested

@@ -38,7 +38,8 @@ def _check_signature(campaign: Campaign, data: bytes) -> None:
     found = check_signature(data, campaign.lock_signature.read_bytes(), Purpose.LOCK)
     if not found.valid:
         raise InputRefused(
-            f"the signature of the lock is not good: {found.reason}", file=campaign.lock_signature,
+            f"the signature of the lock is not good: {found.reason}",
+            file=campaign.lock_signature,
             next_step="put back the lock and its signature as they were frozen",
         )
 

@@ -47,9 +47,7 @@ def positions_of(expected: pa.ChunkedArray, observed: pa.ChunkedArray) -> Intege
     return positions
 
 
-def _look_up(
-    expected: pa.ChunkedArray, observed: pa.ChunkedArray, width: int, start: int, positions: Integers
-) -> None:
+def _look_up(expected: pa.ChunkedArray, observed: pa.ChunkedArray, width: int, start: int, positions: Integers) -> None:
     known = np.empty((len(expected), width), dtype=np.uint64)
 
     def fill(row: int, chunk: pa.Array) -> None:
@@ -93,9 +91,7 @@ class _Index:
             table = np.zeros(1 << bits, dtype=np.uint32)
             slots = np.empty(len(waiting), dtype=np.uint32)
 
-            def place(
-                start: int, part: Places, slots: Places = slots, table: Places = table, bits: int = bits
-            ) -> None:
+            def place(start: int, part: Places, slots: Places = slots, table: Places = table, bits: int = bits) -> None:
                 slot = _slots(known[part], bits, len(tables))
                 slots[start : start + len(part)] = slot
                 table[slot] = part  # whoever comes last stays: which one it is does not matter

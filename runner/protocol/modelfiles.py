@@ -47,7 +47,8 @@ def resolve_model(model: Model, protocol_dir: Path, *, revision: str | None = No
     folder, commit, seconds = _locate(model, protocol_dir, revision)
     if not (folder / "config.json").is_file():
         raise InputRefused(
-            "the model folder has no config.json", file=folder,
+            "the model folder has no config.json",
+            file=folder,
             next_step="name the folder that holds the model's files",
         )
     _refuse_custom_code(folder, model)
@@ -121,7 +122,8 @@ def _locate(model: Model, protocol_dir: Path, revision: str | None) -> tuple[Pat
         return local, None, None
     if source.is_absolute() or model.source.startswith((".", "~")) or not _HUB_ID.fullmatch(model.source):
         raise InputRefused(
-            "the model folder does not exist", file=local,
+            "the model folder does not exist",
+            file=local,
             next_step="set source under [model] to where it lies here (its place may change after the freeze, its "
             "files may not)",
         )
@@ -217,18 +219,18 @@ def _is_pickle(file: Path) -> bool:
     return file.suffix.lower() in _PICKLES
 
 
-def _hashed(
-    folder: Path, model: Model, commit: str | None
-) -> tuple[tuple[LockedFile, ...], dict[str, FileIdentity]]:
+def _hashed(folder: Path, model: Model, commit: str | None) -> tuple[tuple[LockedFile, ...], dict[str, FileIdentity]]:
     """The counted files with their fingerprints, and each one's identity when it was hashed."""
     files = _listed(folder)
     safe = [name for name, _ in files if name.endswith(".safetensors")]
     pickles = [name for name, file in files if _is_pickle(file)]
     if not safe and not pickles:
         raise InputRefused(
-            "the model folder has no weights", file=folder,
-            next_step="put model.safetensors there" if commit is None else
-            "choose a revision with safetensors; pickled weights are only fetched with allow_pickle = true",
+            "the model folder has no weights",
+            file=folder,
+            next_step="put model.safetensors there"
+            if commit is None
+            else "choose a revision with safetensors; pickled weights are only fetched with allow_pickle = true",
         )
     if not safe and not model.allow_pickle:
         raise InputRefused(
@@ -239,9 +241,7 @@ def _hashed(
         )
     counted = counted_files(folder, model)
     identities = {name: FileIdentity.of(file) for name, file in counted}
-    locked = tuple(
-        LockedFile(path=name, sha256=sha256_file(file), bytes=file.stat().st_size) for name, file in counted
-    )
+    locked = tuple(LockedFile(path=name, sha256=sha256_file(file), bytes=file.stat().st_size) for name, file in counted)
     for name, file in counted:
         if FileIdentity.of(file) != identities[name]:
             raise InputRefused(

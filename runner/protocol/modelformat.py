@@ -12,11 +12,35 @@ from runner.evidence.canonical import load_json_file
 
 _LENGTH_BYTES = 8
 _LONGEST_HEADER_BYTES = 100_000_000  # the format's own limit
-_BITS = {"BOOL": 8, "U8": 8, "I8": 8, "I16": 16, "U16": 16, "I32": 32, "U32": 32, "I64": 64, "U64": 64,
-         "F8_E4M3": 8, "F8_E5M2": 8, "F16": 16, "BF16": 16, "F32": 32, "F64": 64}
+_BITS = {
+    "BOOL": 8,
+    "U8": 8,
+    "I8": 8,
+    "I16": 16,
+    "U16": 16,
+    "I32": 32,
+    "U32": 32,
+    "I64": 64,
+    "U64": 64,
+    "F8_E4M3": 8,
+    "F8_E5M2": 8,
+    "F16": 16,
+    "BF16": 16,
+    "F32": 32,
+    "F64": 64,
+}
 _COPY_AGAIN = "copy the file again from where the model was made"
-_TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "tokenizer.model", "spiece.model", "sentencepiece.*",
-                    "*.tiktoken", "tekken.json", "tokenizer_config.json")
+_TOKENIZER_FILES = (
+    "tokenizer.json",
+    "vocab.txt",
+    "vocab.json",
+    "tokenizer.model",
+    "spiece.model",
+    "sentencepiece.*",
+    "*.tiktoken",
+    "tekken.json",
+    "tokenizer_config.json",
+)
 
 
 def check_model_files(folder: Path) -> None:
@@ -82,7 +106,8 @@ def _check_index(folder: Path, index: Path) -> None:
     missing = sorted({name for name in names.values() if not _is_file(folder, name)})
     if missing:
         raise InputRefused(
-            f"{len(missing)} of the files that the index names are not there", file=index,
+            f"{len(missing)} of the files that the index names are not there",
+            file=index,
             details=tuple(show_value(name) for name in missing[:10]),
             next_step="copy the missing files into the folder",
         )
@@ -96,7 +121,8 @@ def _check_tokenizer(folder: Path) -> None:
     """A tokenizer file has to be there; `tokenizer.json` is read by the library that will use it."""
     if not any(True for pattern in _TOKENIZER_FILES for _ in folder.glob(pattern)):
         raise InputRefused(
-            "the model folder has no tokenizer", file=folder,
+            "the model folder has no tokenizer",
+            file=folder,
             next_step="put tokenizer.json (or the files of the model's own tokenizer) beside the weights",
         )
     for name in ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"):

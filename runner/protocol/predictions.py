@@ -115,16 +115,21 @@ def _refuse_what_is_not_utf8(column: pa.ChunkedArray, name: str, path: Path) -> 
         try:
             (chunk.dictionary if pa.types.is_dictionary(chunk.type) else chunk).validate(full=True)
         except pa.ArrowInvalid:
-            raw = chunk.cast(pa.large_binary()) if not pa.types.is_dictionary(chunk.type) else (
-                chunk.dictionary.cast(pa.large_binary()).take(chunk.indices)
+            raw = (
+                chunk.cast(pa.large_binary())
+                if not pa.types.is_dictionary(chunk.type)
+                else (chunk.dictionary.cast(pa.large_binary()).take(chunk.indices))
             )
             for place, data in enumerate(raw.to_pylist()):
                 try:
                     (data or b"").decode("utf-8")
                 except UnicodeDecodeError as error:
                     raise InputRefused(
-                        f"not UTF-8: byte 0x{data[error.start]:02x} cannot be read", file=path,
-                        line=row + place + 1, column=name, next_step="write the text columns as UTF-8",
+                        f"not UTF-8: byte 0x{data[error.start]:02x} cannot be read",
+                        file=path,
+                        line=row + place + 1,
+                        column=name,
+                        next_step="write the text columns as UTF-8",
                     ) from None
         row += len(chunk)
 
@@ -132,7 +137,9 @@ def _refuse_what_is_not_utf8(column: pa.ChunkedArray, name: str, path: Path) -> 
 def _as_floats(column: pa.ChunkedArray, path: Path) -> Floats:
     if not (pa.types.is_floating(column.type) or pa.types.is_integer(column.type)):
         raise InputRefused(
-            f"the scores are not numbers but {column.type}", file=path, column="score",
+            f"the scores are not numbers but {column.type}",
+            file=path,
+            column="score",
             next_step="write the scores as floating-point numbers from 0 to 1, or leave the column out",
         )
     values: Floats = column.cast(pa.float64()).to_numpy()

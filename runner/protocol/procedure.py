@@ -147,8 +147,10 @@ def right_answers(procedure: Procedure, ids: Sequence[str], texts: Sequence[str]
         for place, label in enumerate(labels):
             if not isinstance(label, str) or not label.strip():
                 raise InputRefused(
-                    f"the right answer of document {show_value(ids[place])} is no label", file=procedure.file,
-                    value=str(label), next_step="return one text for every document",
+                    f"the right answer of document {show_value(ids[place])} is no label",
+                    file=procedure.file,
+                    value=str(label),
+                    next_step="return one text for every document",
                 )
         return labels
 
@@ -164,7 +166,8 @@ def _called(procedure: Procedure, given: Mapping[str, Callable[[], Any]], checke
             unknown = [name for name in names if name not in given]
             if unknown or not names:
                 raise InputRefused(
-                    "the evaluation procedure asks for something that there is not", file=procedure.file,
+                    "the evaluation procedure asks for something that there is not",
+                    file=procedure.file,
                     value=", ".join(unknown) or "nothing",
                     next_step=f"name its parameters among {', '.join(given)}; {_HELP}",
                 )
@@ -185,7 +188,9 @@ def _function(procedure: Procedure) -> Callable[..., Any]:
         found = getattr(found, part, None)
     if not callable(found):
         raise InputRefused(
-            "the evaluation procedure names no function of that file", file=procedure.file, value=procedure.attribute,
+            "the evaluation procedure names no function of that file",
+            file=procedure.file,
+            value=procedure.attribute,
             next_step=_HELP,
         )
     function: Callable[..., Any] = found
@@ -225,7 +230,9 @@ def _exact(procedure: Procedure, value: Any) -> Fraction | None:
 
 def _no_number(procedure: Procedure, what: str, value: object) -> InputRefused:
     return InputRefused(
-        f"the evaluation procedure '{procedure.name}' {what}", file=procedure.file, value=str(value),
+        f"the evaluation procedure '{procedure.name}' {what}",
+        file=procedure.file,
+        value=str(value),
         next_step="return a Fraction, Decimal, int or float, or None where the value is undefined",
     )
 
@@ -235,7 +242,9 @@ def _failed(procedure: Procedure, error: BaseException) -> InputRefused:
     line = own[-1].lineno if own else error.lineno if isinstance(error, SyntaxError) else None
     return InputRefused(
         f"the evaluation procedure '{procedure.name}' failed: {type(error).__name__}: {show_value(str(error))}",
-        file=procedure.file, line=line, next_step=f"correct it before the freeze; {_HELP}",
+        file=procedure.file,
+        line=line,
+        next_step=f"correct it before the freeze; {_HELP}",
     )
 
 
@@ -244,7 +253,8 @@ def _below(protocol_dir: Path, name: str) -> Path:
     file = protocol_dir / pure
     if pure.is_absolute() or ".." in pure.parts or "\\" in name:
         raise InputRefused(
-            "the evaluation procedure must lie below protocol/, written with '/'", column="evaluation.function",
+            "the evaluation procedure must lie below protocol/, written with '/'",
+            column="evaluation.function",
             value=name,
         )
     if not file.is_file():
@@ -260,7 +270,8 @@ def _entry_point(name: str) -> tuple[str, str]:
         there = sorted({entry.name for entry in importlib.metadata.entry_points(group=GROUP)})
         raise InputRefused(
             f"{len(found) or 'no'} installed packages offer an evaluation procedure of that name",
-            column="evaluation.function", value=name,
+            column="evaluation.function",
+            value=name,
             details=(f"entry points of the group {GROUP}: {', '.join(there) or 'none'}",),
             next_step="install the package that has it, or name folder/file.py:function below protocol/",
         )
@@ -277,7 +288,9 @@ def _installed(module: str) -> tuple[Path, tuple[LockedFile, ...]]:
         spec = None
     if spec is None or (spec.origin is None and not spec.submodule_search_locations):
         raise InputRefused(
-            "the package of the evaluation procedure is not installed", column="evaluation.function", value=module,
+            "the package of the evaluation procedure is not installed",
+            column="evaluation.function",
+            value=module,
             next_step="install it into the environment of the runner (.venv), or put the file below protocol/",
         )
     if not spec.submodule_search_locations:
@@ -286,15 +299,15 @@ def _installed(module: str) -> tuple[Path, tuple[LockedFile, ...]]:
             raise InputRefused("no such module", column="evaluation.function", value=module)
         return file, (LockedFile(path=file.name, sha256=sha256_file(file), bytes=file.stat().st_size),)
     root = Path(spec.submodule_search_locations[0])
-    candidates = (root.joinpath(*inner).with_suffix(".py") if inner else root / "__init__.py",
-                  root.joinpath(*inner) / "__init__.py")
+    candidates = (
+        root.joinpath(*inner).with_suffix(".py") if inner else root / "__init__.py",
+        root.joinpath(*inner) / "__init__.py",
+    )
     file = next((path for path in candidates if path.is_file()), candidates[0])
     if not file.is_file():
         raise InputRefused("no such module", file=file, column="evaluation.function", value=module)
     sources = sorted(path for path in root.rglob("*") if path.suffix in _CODE and path.is_file())
     return file, tuple(
-        LockedFile(
-            path=path.relative_to(root.parent).as_posix(), sha256=sha256_file(path), bytes=path.stat().st_size
-        )
+        LockedFile(path=path.relative_to(root.parent).as_posix(), sha256=sha256_file(path), bytes=path.stat().st_size)
         for path in sources
     )

@@ -27,9 +27,7 @@ _SCENARIO_NEEDS = {
     "server": "'server' would need arrivals, concurrency and a latency limit",
     "training": "'training' would need a training target (a quality to reach) and its time to reach it",
 }
-_OTHER_SCENARIO = (
-    "Another scenario would need arrivals, concurrency and a latency limit, or a training target"
-)
+_OTHER_SCENARIO = "Another scenario would need arrivals, concurrency and a latency limit, or a training target"
 
 
 def read_protocol(path: Path) -> Protocol:
@@ -77,8 +75,10 @@ def _refuse_findings(document: TomlDocument, findings: list[Finding], what: str)
         return
     findings = sorted(findings, key=lambda finding: (document.line(finding.place) or 0, finding.message))
     first = findings[0]
-    details = () if len(findings) == 1 else tuple(
-        f"line {document.line(finding.place) or '-'}: {finding.message}" for finding in findings
+    details = (
+        ()
+        if len(findings) == 1
+        else tuple(f"line {document.line(finding.place) or '-'}: {finding.message}" for finding in findings)
     )
     raise InputRefused(
         first.message if not details else f"the {what} has {len(findings)} faults",

@@ -115,7 +115,8 @@ def locked_corpus(lock: Lock, corpus_id: str) -> LockedCorpus:
             return corpus
     known = ", ".join(corpus.id for corpus in lock.judgement.corpora)
     raise InputRefused(
-        f"there is no frozen corpus of that name; frozen are {known}", value=corpus_id,
+        f"there is no frozen corpus of that name; frozen are {known}",
+        value=corpus_id,
         next_step="name one of them with --corpus",
     )
 

@@ -70,7 +70,8 @@ def _measured_corpora(plan: Plan) -> Iterator[Finding]:
     for index, task in enumerate(plan.task):
         if task.kind == "measurement" and task.corpus is None and len(set(plan.deliverables)) > 1:
             yield Finding(
-                ("task", index, "id"), f"the measurement '{task.id}' does not say which corpus it processes",
+                ("task", index, "id"),
+                f"the measurement '{task.id}' does not say which corpus it processes",
                 f"add corpus = one of: {', '.join(plan.deliverables)}; one task for each",
             )
 

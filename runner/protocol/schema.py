@@ -266,7 +266,15 @@ class Task(Record):
     id: SafeName
     title: str
     kind: Literal[
-        "preparation", "installation", "check", "warm_up", "measurement", "retry", "evaluation", "export", "wait",
+        "preparation",
+        "installation",
+        "check",
+        "warm_up",
+        "measurement",
+        "retry",
+        "evaluation",
+        "export",
+        "wait",
         "collection",
     ]
     start: str | None = Field(default=None, description="2026-10-05T09:00 in the plan's zone, or with an offset")

@@ -64,13 +64,23 @@ def protocol_text(answers: Answers) -> str:
         ("[question]", [("name", answers.name), ("revision", 1), ("text", answers.text), ("scenario", "offline")]),
         ("[[corpus]]", corpus),
         ("[model]", model),
-        ("[quality]", [("metric", answers.metric), ("threshold", answers.threshold), ("max_drop", answers.max_drop),
-                       ("min_agreement", answers.min_agreement)]),
+        (
+            "[quality]",
+            [
+                ("metric", answers.metric),
+                ("threshold", answers.threshold),
+                ("max_drop", answers.max_drop),
+                ("min_agreement", answers.min_agreement),
+            ],
+        ),
         ("[measurement]", [("passes_planned", 5), ("min_accepted", 3), ("passes_most", 10), ("seeds", (0,))]),
         ("[[series]]", [("name", "batch"), ("variable", "batch_size"), ("values", answers.batches)]),
     ]
-    lines = [f"#:schema ./{SCHEMA_NAME}", "# docs/protocol.md explains every field; what is left out has its default.",
-             'schema_version = "protocol/1"']
+    lines = [
+        f"#:schema ./{SCHEMA_NAME}",
+        "# docs/protocol.md explains every field; what is left out has its default.",
+        'schema_version = "protocol/1"',
+    ]
     for heading, pairs in tables:
         lines += ["", heading, *(f"{key} = {toml_value(value)}" for key, value in pairs)]
     return "\n".join(lines) + "\n"
@@ -89,8 +99,13 @@ def plan_text(answers: Answers, calendar: Calendar) -> str:
     """A calendar to go on from: preparation, one day of measuring, collection, delivery."""
     tasks = (
         ("prepare", "Start the rental, copy the campaign folder, make setup", "preparation", "2:00:00", ()),
-        ("measure", "Five passes per variant", "measurement", "24:00:00", (("corpus", f"{answers.name}-final"),
-                                                                          ("passes", 5))),
+        (
+            "measure",
+            "Five passes per variant",
+            "measurement",
+            "24:00:00",
+            (("corpus", f"{answers.name}-final"), ("passes", 5)),
+        ),
         ("collect", "Copy the results from the rental", "collection", "1:00:00", ()),
         ("deliver", "Decide, write and sign the note", "export", "2:00:00", (("delivery", True),)),
     )
@@ -112,7 +127,8 @@ def start_protocol(campaign: Campaign, answers: Answers, calendar: Calendar | No
     """Write a new protocol (and plan); an existing one is never replaced. Refused as the readers would refuse it."""
     if campaign.protocol.exists():
         raise InputRefused(
-            "there is a protocol already", file=campaign.protocol,
+            "there is a protocol already",
+            file=campaign.protocol,
             next_step="edit it, or give another folder: runner --campaign <folder> protocol new",
         )
     if calendar is not None and campaign.plan.exists():
@@ -122,7 +138,8 @@ def start_protocol(campaign: Campaign, answers: Answers, calendar: Calendar | No
     corpus = campaign.protocol_dir / answers.corpus
     if not corpus.exists():
         raise InputRefused(
-            "the corpus is not there", file=corpus,
+            "the corpus is not there",
+            file=corpus,
             next_step="put it below protocol/, or build it: runner corpus --help",
         )
     if calendar is not None:
@@ -196,7 +213,8 @@ def _check_independent(campaign: Campaign, files: CorpusFiles, new_name: str) ->
         pairs = ", ".join(f"{pair.tuning_id} = {pair.final_id}" for pair in shared[:5])
         raise InputRefused(
             f"the new final corpus is not independent: it shares {len(shared)} texts with '{files.id}' ({pairs})",
-            file=new.path, next_step="draw new texts; runner corpus can leave out those that were used",
+            file=new.path,
+            next_step="draw new texts; runner corpus can leave out those that were used",
         )
 
 
@@ -216,7 +234,10 @@ def parse_corpus_options(values: Sequence[str], protocol: Protocol) -> dict[str,
         if not equals and len(protocol.corpus) == 1:
             name, file = protocol.corpus[0].id, value
         elif not equals:
-            raise InputRefused(f"which corpus does {show_value(value)} replace?", column="--corpus",
-                               next_step=f"write --corpus {protocol.corpus[0].id}={value} (for example)")
+            raise InputRefused(
+                f"which corpus does {show_value(value)} replace?",
+                column="--corpus",
+                next_step=f"write --corpus {protocol.corpus[0].id}={value} (for example)",
+            )
         found[name] = file
     return found

@@ -56,7 +56,9 @@ def read_toml(path: Path, *, what: str, next_step: str | None = None) -> TomlDoc
         raise InputRefused(f"the {what} cannot be read: {error.strerror}", file=path, next_step=next_step) from None
     if data.startswith(b"\xef\xbb\xbf"):
         raise InputRefused(
-            f"the {what} starts with a byte-order mark, which TOML does not allow", file=path, line=1,
+            f"the {what} starts with a byte-order mark, which TOML does not allow",
+            file=path,
+            line=1,
             next_step="save the file as UTF-8 without a byte-order mark",
         )
     try:
@@ -64,7 +66,9 @@ def read_toml(path: Path, *, what: str, next_step: str | None = None) -> TomlDoc
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise InputRefused(
-            f"the {what} is not UTF-8: byte {error.start} cannot be read", file=path, line=line,
+            f"the {what} is not UTF-8: byte {error.start} cannot be read",
+            file=path,
+            line=line,
             next_step="save the file as UTF-8",
         ) from None
     try:
@@ -73,12 +77,14 @@ def read_toml(path: Path, *, what: str, next_step: str | None = None) -> TomlDoc
         raise _syntax_refusal(error, path, what, text) from None
     except ValueError:  # Python reads no whole number of more than 4,300 digits
         raise InputRefused(
-            f"the {what} holds a number with too many digits", file=path,
+            f"the {what} holds a number with too many digits",
+            file=path,
             next_step="write a smaller number",
         ) from None
     except RecursionError:
         raise InputRefused(
-            f"the {what} is nested too deeply", file=path,
+            f"the {what} is nested too deeply",
+            file=path,
             next_step="write it with fewer levels",
         ) from None
     scanner = _Scanner(text)
@@ -93,11 +99,18 @@ def _syntax_refusal(error: tomllib.TOMLDecodeError, path: Path, what: str, text:
     if _DUPLICATE.search(message):
         name = _named_twice(message, text, line)
         return InputRefused(
-            f"a key or table stands twice in the {what}: {show_value(name)}", file=path, line=line, column=column,
-            value=name, next_step="keep one of the two",
+            f"a key or table stands twice in the {what}: {show_value(name)}",
+            file=path,
+            line=line,
+            column=column,
+            value=name,
+            next_step="keep one of the two",
         )
     return InputRefused(
-        f"the {what} is not valid TOML: {message}", file=path, line=line, column=column,
+        f"the {what} is not valid TOML: {message}",
+        file=path,
+        line=line,
+        column=column,
         next_step=f"mend this place of the {what}; https://toml.io shows the form",
     )
 
@@ -126,13 +139,19 @@ def _refuse_what_json_has_not(document: TomlDocument, value: Any, place: Place, 
     elif isinstance(value, dt.date | dt.time):
         raise InputRefused(
             f"{show_place(place)} in the {what} is a bare date or time; write it in quotes",
-            file=document.path, line=document.line(place), column=show_place(place), value=value.isoformat(),
+            file=document.path,
+            line=document.line(place),
+            column=show_place(place),
+            value=value.isoformat(),
             next_step="put quotation marks around it",
         )
     elif isinstance(value, float) and not math.isfinite(value):
         raise InputRefused(
             f"{show_place(place)} in the {what} is not a finite number",
-            file=document.path, line=document.line(place), column=show_place(place), value=value,
+            file=document.path,
+            line=document.line(place),
+            column=show_place(place),
+            value=value,
             next_step="write a number, or leave the entry out",
         )
 

@@ -36,7 +36,9 @@ def batch_series(
     if not batches or len(set(batches)) != len(batches) or min(batches) < 1:
         shown = " ".join(map(str, batches))
         raise InputRefused(
-            "batches must be different whole numbers from 1 on", column="BATCHES", value=shown,
+            "batches must be different whole numbers from 1 on",
+            column="BATCHES",
+            value=shown,
             next_step="write them such as 1,4,8",
         )
     series = next((series for series in protocol.series if series.variable == BATCH), None)

@@ -52,13 +52,14 @@ def write_container(stream: Sink, files: Mapping[str, Source]) -> None:
         if offset + size > MOST_BYTES:
             raise InputRefused(f"an archive holds at most {MOST_BYTES} bytes", file=name)
         encoded = name.encode("utf-8")
-        fields = struct.pack(
-            "<HHHHHLLLHH", _VERSION, _UTF8, 0, _TIME, _DATE, checksum, size, size, len(encoded), 0
-        )
+        fields = struct.pack("<HHHHHLLLHH", _VERSION, _UTF8, 0, _TIME, _DATE, checksum, size, size, len(encoded), 0)
         stream.write(_LOCAL + fields + encoded)
         _copy(files[name], stream, checksum, size)
         central.append(
-            _CENTRAL + struct.pack("<H", _UNIX | _VERSION) + fields + struct.pack("<HHHLL", 0, 0, 0, _MODE, offset)
+            _CENTRAL
+            + struct.pack("<H", _UNIX | _VERSION)
+            + fields
+            + struct.pack("<HHHLL", 0, 0, 0, _MODE, offset)
             + encoded
         )
         offset += len(_LOCAL) + len(fields) + len(encoded) + size

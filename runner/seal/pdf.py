@@ -160,4 +160,3 @@ def _check_signature(data: bytes) -> tuple[PdfCheck, list[int], bytes]:
         None if reason is None else str(reason),
     )
     return check, byte_range, bytes(signature.pkcs7_content)
-

@@ -54,7 +54,8 @@ def _passphrase(environ: Mapping[str, str]) -> bytes | None:
         return path.read_bytes().rstrip(b"\r\n")
     except OSError as error:
         raise InputRefused(
-            f"the passphrase file cannot be read: {error.strerror}", file=path,
+            f"the passphrase file cannot be read: {error.strerror}",
+            file=path,
             next_step="check that the file is there and may be read",
         ) from None
 
@@ -80,7 +81,8 @@ def _open(path: Path, passphrase: bytes | None, *, local_test: bool) -> PdfKey:
         ) from None
     if certificate is None or not isinstance(key, ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey):
         raise InputRefused(
-            "the PDF signing key must be an EC or RSA key with its certificate (viewers know no other)", file=path,
+            "the PDF signing key must be an EC or RSA key with its certificate (viewers know no other)",
+            file=path,
             next_step="give a key file of one of the two kinds",
         )
     now = datetime.now(UTC)

@@ -66,8 +66,12 @@ def parse_list(data: bytes, *, file: str | Path) -> SignedList:
     for number, line in enumerate(lines[len(_HEADER) : -1], start=len(_HEADER) + 1):
         match = _ENTRY.fullmatch(line)
         if match is None:
-            raise InputRefused("not a line of the signed list: 64 hexadecimal digits, two blanks, a path", file=file,
-                               line=number, value=line)
+            raise InputRefused(
+                "not a line of the signed list: 64 hexadecimal digits, two blanks, a path",
+                file=file,
+                line=number,
+                value=line,
+            )
         digest, path = match.groups()
         if path in files:
             raise InputRefused("a file stands twice in the signed list", file=file, line=number, value=path)

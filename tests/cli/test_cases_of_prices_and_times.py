@@ -336,8 +336,11 @@ def test_ti_09_a_gap_equal_to_the_spread_is_undecided() -> None:
 def test_mo_17_cut_at_different_lengths() -> None:
     """MO-17 [1, 2]: `not comparable`, 512 against 256, 0 against 41; the number of cut texts beside every time."""
     records = {f"b{place + 1}": record for place, record in enumerate(lines(CASES / "MO-17" / "records.jsonl"))}
-    world = World(prices=tariffs("A 3 300.00"), variants=tuple(records),
-                  settings={name: Settings(max_length=int(one["max_length"])) for name, one in records.items()})
+    world = World(
+        prices=tariffs("A 3 300.00"),
+        variants=tuple(records),
+        settings={name: Settings(max_length=int(one["max_length"])) for name, one in records.items()},
+    )
     for name, one in records.items():
         world.passes("A", name, *[one["duration_s"]] * 3, truncated=int(one["truncated_entries"]))
     balance, decision = world.balance(), world.decision()

@@ -28,17 +28,23 @@ def test_price_of_the_examples(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_price_for_machines(capsys: pytest.CaptureFixture[str]) -> None:
-    status, out, _ = call(capsys, "price", "--gpu", "b200", "--cards", "3", "--window-hours", "96",
-                          "--accepted-results", "3", "--json")
+    status, out, _ = call(
+        capsys, "price", "--gpu", "b200", "--cards", "3", "--window-hours", "96", "--accepted-results", "3", "--json"
+    )
     found = json.loads(out)
     assert status == 0
     assert (found["committed_cost"], found["currency"]) == ("4142.00", "USD")
     assert (found["gpus"], found["unused_cards"]) == (4, 1)
     assert found["cost_per_validated_corpus"] == {
-        "status": "calculated", "reason": None, "exact": "4142/3", "rounded_half_up": "1380.67",
+        "status": "calculated",
+        "reason": None,
+        "exact": "4142/3",
+        "rounded_half_up": "1380.67",
     }
     assert [(line["days"], line["covers"], line["total"]) for line in found["packages"]] == [
-        (3, False, None), (7, True, "4142.00"), (30, True, None),
+        (3, False, None),
+        (7, True, "4142.00"),
+        (30, True, None),
     ]
 
 
@@ -50,11 +56,15 @@ def test_a_shorter_unpriced_package_is_pointed_out(capsys: pytest.CaptureFixture
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("--gpu", "rtx-4090", "--days", "3"), ("--gpu", "h100", "--days", "7"), ("--gpu", "b200"),
-        ("--gpu", "b200", "--days", "seven"), ("--gpu", "b200", "--days", "7", "--lots", "0"),
+        ("--gpu", "rtx-4090", "--days", "3"),
+        ("--gpu", "h100", "--days", "7"),
+        ("--gpu", "b200"),
+        ("--gpu", "b200", "--days", "seven"),
+        ("--gpu", "b200", "--days", "7", "--lots", "0"),
         ("--gpu", "b200", "--days", "7", "--lots", "1", "--cards", "2"),
         ("--gpu", "b200", "--start", "2027-10-04T09:00"),
-        ("--gpu", "b200", "--days", "7", "--accepted-results", "-1"), ("--gpu", "b200", "--window-hours", "1e3"),
+        ("--gpu", "b200", "--days", "7", "--accepted-results", "-1"),
+        ("--gpu", "b200", "--window-hours", "1e3"),
         ("--gpu", "b200", "--days", "7", "--tariffs", "/nonexistent.csv"),
     ],
 )
@@ -66,9 +76,11 @@ def test_price_refuses(arguments: tuple[str, ...], capsys: pytest.CaptureFixture
 def test_a_task_table_is_priced(capsys: pytest.CaptureFixture[str]) -> None:
     """PR-01 and PR-08 by the command: 72 h are 3 days, one second more 7 days, an overlap is paid once."""
     tariffs = ("--tariffs", str(CASES / "PR-01" / "tariff.csv"))
-    for file, first in (("PR-01/tasks_exact.csv", "H-type, 3 days, 1 lot: 300.00 EUR"),
-                        ("PR-01/tasks_over.csv", "H-type, 7 days, 1 lot: 550.00 EUR"),
-                        ("PR-08/tasks.csv", "H-type, 3 days, 1 lot: 300.00 EUR")):
+    for file, first in (
+        ("PR-01/tasks_exact.csv", "H-type, 3 days, 1 lot: 300.00 EUR"),
+        ("PR-01/tasks_over.csv", "H-type, 7 days, 1 lot: 550.00 EUR"),
+        ("PR-08/tasks.csv", "H-type, 3 days, 1 lot: 300.00 EUR"),
+    ):
         status, out, _ = call(capsys, "price", "--gpu", "H-type", "--tasks", str(CASES / file), *tariffs)
         assert status == 0 and out.startswith(first)
 
@@ -96,15 +108,25 @@ def test_a_declared_number_format(capsys: pytest.CaptureFixture[str]) -> None:
     """PR-11 by the command."""
     folder = CASES / "PR-11"
     asked = ("price", "--gpu", "H-type", "--days", "30", "--tariffs")
-    status, out, _ = call(capsys, *asked, str(folder / "tariff_eu.csv"), "--number-format",
-                          str(folder / "format_eu.json"))
+    status, out, _ = call(
+        capsys, *asked, str(folder / "tariff_eu.csv"), "--number-format", str(folder / "format_eu.json")
+    )
     assert status == 0 and "1,234.56 EUR" in out
     assert call(capsys, *asked, str(folder / "tariff_unclear.csv"))[0] == 2
 
 
 def test_window_of_the_example(capsys: pytest.CaptureFixture[str]) -> None:
-    status, out, _ = call(capsys, "window", "--start", "2027-10-04T09:00", "--end", "2027-10-08T09:00",
-                          "--zone", "Europe/Berlin", "--json")
+    status, out, _ = call(
+        capsys,
+        "window",
+        "--start",
+        "2027-10-04T09:00",
+        "--end",
+        "2027-10-08T09:00",
+        "--zone",
+        "Europe/Berlin",
+        "--json",
+    )
     found = json.loads(out)
     assert status == 0 and found["window_hours"] == 96 and found["covering_days"] == [7, 30]
     assert found["packages"][0] == {"days": 3, "hours": 72, "covers": False, "slack_seconds": "-86400"}
@@ -112,8 +134,17 @@ def test_window_of_the_example(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_m34_the_question_of_the_issue_in_its_own_words(capsys: pytest.CaptureFixture[str]) -> None:
     """M34, issue 4, 2: Monday 09:00 to Friday 09:00, no clock change, without a plan: 96 hours, 7 and 30 days cover."""
-    status, out, _ = call(capsys, "window", "--start", "2026-10-05T09:00", "--end", "2026-10-09T09:00", "--zone",
-                          "Europe/Berlin", "--json")
+    status, out, _ = call(
+        capsys,
+        "window",
+        "--start",
+        "2026-10-05T09:00",
+        "--end",
+        "2026-10-09T09:00",
+        "--zone",
+        "Europe/Berlin",
+        "--json",
+    )
     found = json.loads(out)
     assert status == 0 and found["window_hours"] == 96 and isinstance(found["window_hours"], int)
     assert {line["days"]: line["covers"] for line in found["packages"]} == {3: False, 7: True, 30: True}
@@ -131,10 +162,13 @@ def test_window_of_the_plan_and_its_calendar(capsys: pytest.CaptureFixture[str],
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("--start", "2027-10-04T09:00", "--end", "2027-10-08T09:00"), ("--start", "2027-10-04T09:00", "--zone", "UTC"),
+        ("--start", "2027-10-04T09:00", "--end", "2027-10-08T09:00"),
+        ("--start", "2027-10-04T09:00", "--zone", "UTC"),
         ("--start", "2027-10-04T09:00", "--end", "2027-10-08T09:00", "--zone", "CEST"),
-        ("--start", "2027-10-08T09:00Z", "--end", "2027-10-04T09:00Z"), ("--plan", "/nonexistent/plan.toml"),
-        ("--tasks", "tasks.txt"), ("--zone", "CEST"),
+        ("--start", "2027-10-08T09:00Z", "--end", "2027-10-04T09:00Z"),
+        ("--plan", "/nonexistent/plan.toml"),
+        ("--tasks", "tasks.txt"),
+        ("--zone", "CEST"),
     ],
 )
 def test_window_refuses(arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
@@ -163,8 +197,11 @@ def test_several_catalogues_side_by_side(capsys: pytest.CaptureFixture[str]) -> 
 
 def test_the_plan_against_what_happened(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     table = tmp_path / "happened.csv"
-    table.write_text("task,start,end\nprepare,2027-10-04T09:30+02:00,2027-10-04T10:15+02:00\n"
-                     "driver-update,2027-10-04T10:15+02:00,2027-10-04T11:00+02:00\n", encoding="utf-8")
+    table.write_text(
+        "task,start,end\nprepare,2027-10-04T09:30+02:00,2027-10-04T10:15+02:00\n"
+        "driver-update,2027-10-04T10:15+02:00,2027-10-04T11:00+02:00\n",
+        encoding="utf-8",
+    )
     status, out, _ = call(capsys, "window", "--against", str(table))
     assert status == 0 and "30 min later and 15 min shorter than planned" in out
     assert "driver-update: 2027-10-04T10:15:00+02:00 to 2027-10-04T11:00:00+02:00, not in the plan" in out

@@ -99,18 +99,25 @@ def test_co_02_multi_line_texts_come_out_as_they_went_in(shop: Shop) -> None:
     assert facts["splits"]["final"]["records_sha256"] == with_strata.records_sha256
     assert facts["splits"]["final"]["bytes_sha256"] == with_strata.bytes_sha256
     assert [(item.id, item.text) for item in built.documents] == [
-        (item.id, item.text) for item in read_corpus(source).documents]
+        (item.id, item.text) for item in read_corpus(source).documents
+    ]
     assert [len(item.text) for item in built.documents] == [17, 8, 4]
     assert built.records_sha256 == read_corpus(source).records_sha256
 
 
-@pytest.mark.parametrize(("case", "file", "said"), [
-    ("CO-04", "corpus.csv", ["2 confusable pairs", "line 2 and line 3: 'r1' and ' r1'",
-                             "line 4 and line 5: 'r2' and 'r2\\t'"]),
-    ("CO-06", "corpus.csv", ["line 2 and line 3", "U+00E9 against U+0065 U+0301"]),
-    ("CO-10", "labels_missing.csv", ["line 3, id 'y2', column label: the label is empty"]),
-    ("CO-13", "corpus.csv", ["line 2, id 'e1'", "line 3, id 'e2'", "line 4, id 'e3'", "no text"]),
-])
+@pytest.mark.parametrize(
+    ("case", "file", "said"),
+    [
+        (
+            "CO-04",
+            "corpus.csv",
+            ["2 confusable pairs", "line 2 and line 3: 'r1' and ' r1'", "line 4 and line 5: 'r2' and 'r2\\t'"],
+        ),
+        ("CO-06", "corpus.csv", ["line 2 and line 3", "U+00E9 against U+0065 U+0301"]),
+        ("CO-10", "labels_missing.csv", ["line 3, id 'y2', column label: the label is empty"]),
+        ("CO-13", "corpus.csv", ["line 2, id 'e1'", "line 3, id 'e2'", "line 4, id 'e3'", "no text"]),
+    ],
+)
 def test_identity_is_refused_with_every_line(case: str, file: str, said: list[str], shop: Shop) -> None:
     """CO-04, CO-06, CO-10, CO-13, M7: exit 2 and nothing written."""
     message = shop.refuse(CASES / case / file, "--all", *WORDS)
@@ -120,7 +127,8 @@ def test_identity_is_refused_with_every_line(case: str, file: str, said: list[st
 
 
 @pytest.mark.parametrize(
-    ("case", "file"), [("CO-07", "corpus.csv"), ("CO-09", "corpus.csv"), ("CO-10", "labels_ok.csv")])
+    ("case", "file"), [("CO-07", "corpus.csv"), ("CO-09", "corpus.csv"), ("CO-10", "labels_ok.csv")]
+)
 def test_what_looks_like_numbers_or_missing_stays_text(case: str, file: str, shop: Shop) -> None:
     """CO-07, CO-09, CO-10"""
     shop.build(CASES / case / file, "--all", *WORDS)
@@ -141,7 +149,8 @@ def test_co_13_an_invisible_text_is_one_warning(shop: Shop) -> None:
 def test_co_14_splits_that_share_texts_are_refused(shop: Shop) -> None:
     """CO-14, M5: ids disjoint, texts not; only short extracts are shown."""
     message = shop.refuse(
-        CASES / "CO-14" / "final.csv", "--tuning-from", str(CASES / "CO-14" / "tuning.csv"), "--all", *WORDS)
+        CASES / "CO-14" / "final.csv", "--tuning-from", str(CASES / "CO-14" / "tuning.csv"), "--all", *WORDS
+    )
     assert "ids disjoint: true" in message and "0 ids and 2 texts" in message
     assert "tuning 't2' and final 'f2': texts equal after blank collapsing" in message
     assert "tuning 't1' and final 'f3': texts equal after case folding" in message
@@ -157,8 +166,10 @@ def test_co_15_limits_are_inclusive_and_counted_by_the_tokenizer(shop: Shop) -> 
     facts = shop.build(CASES / "CO-15" / "corpus.csv", *CO_15)
     strata = facts["splits"]["final"]["strata"]
     assert {name: part["documents"] for name, part in strata.items()} == {"short": 3, "medium": 2, "long": 1}
-    rows = {item.id: item.groups[0] for item in
-            read_corpus(shop.folder() / "final.csv", group_columns=("stratum",)).documents}
+    rows = {
+        item.id: item.groups[0]
+        for item in read_corpus(shop.folder() / "final.csv", group_columns=("stratum",)).documents
+    }
     assert rows == {"w1": "short", "w2": "short", "w3": "short", "w4": "medium", "w5": "medium", "w6": "long"}
 
 
@@ -236,8 +247,18 @@ def test_contradicting_labels_are_counted(shop: Shop, tmp_path: Path) -> None:
 def test_the_models_tokenizer_counts_and_its_fingerprint_is_kept(shop: Shop, tmp_path: Path) -> None:
     """M13, M8: the demo's own corpus is rebuilt into the strata it was made with."""
     facts = shop.build(
-        MODEL.parent / "corpus" / "final.csv", "--tokenizer", str(MODEL), "--band", "short:1-32:60",
-        "--band", "medium:33-128:30", "--band", "long:129+:10", "--tuning", "50")
+        MODEL.parent / "corpus" / "final.csv",
+        "--tokenizer",
+        str(MODEL),
+        "--band",
+        "short:1-32:60",
+        "--band",
+        "medium:33-128:30",
+        "--band",
+        "long:129+:10",
+        "--tuning",
+        "50",
+    )
     rows = read_corpus(shop.folder() / "final.csv", group_columns=("stratum",)).documents
     assert Counter(item.groups[0] for item in rows) == {"short": 60, "medium": 30, "long": 10}
     known = read_corpus(MODEL.parent / "corpus" / "final.csv", group_columns=("stratum",)).documents
@@ -360,28 +381,93 @@ def test_a_source_that_changes_while_it_is_read_is_noticed(
 
 # ---- published layouts ---------------------------------------------------------------------------
 
-AG_NEWS = ("--header", "class,title,description", "--label-column", "class", "--text-column", "title", "--text-column",
-           "description", "--make-ids", "--label-names", str(PUBLISHED / "ag_news_csv" / "classes.txt"))
-DBPEDIA = ("--header", "class,title,content", "--label-column", "class", "--text-column", "title", "--text-column",
-           "content", "--make-ids", "--label-names", str(PUBLISHED / "dbpedia_csv" / "classes.txt"))
-SST_2 = ("--text-column", "sentence", "--no-quotes", "--make-ids",
-         "--label-name", "0=negative", "--label-name", "1=positive")
+AG_NEWS = (
+    "--header",
+    "class,title,description",
+    "--label-column",
+    "class",
+    "--text-column",
+    "title",
+    "--text-column",
+    "description",
+    "--make-ids",
+    "--label-names",
+    str(PUBLISHED / "ag_news_csv" / "classes.txt"),
+)
+DBPEDIA = (
+    "--header",
+    "class,title,content",
+    "--label-column",
+    "class",
+    "--text-column",
+    "title",
+    "--text-column",
+    "content",
+    "--make-ids",
+    "--label-names",
+    str(PUBLISHED / "dbpedia_csv" / "classes.txt"),
+)
+SST_2 = (
+    "--text-column",
+    "sentence",
+    "--no-quotes",
+    "--make-ids",
+    "--label-name",
+    "0=negative",
+    "--label-name",
+    "1=positive",
+)
 LAYOUTS: dict[str, tuple[str, tuple[str, ...], int, set[str], str, str]] = {
-    "AG News": ("ag_news_csv/test.csv", AG_NEWS, 8, {"World", "Sports", "Business", "Sci/Tech"}, "test-0000001",
-                "Harbour firm \\doubles\\ its ferries The island line (HLF.L) said on Tuesday that two more boats sail "
-                "from May."),
-    "DBpedia": ("dbpedia_csv/test.csv", DBPEDIA, 6, {"Company", "EducationalInstitution", "Artist", "WrittenWork"},
-                "test-0000003", 'Ida Brandt  Ida Brandt (born 1950) paints harbours and "empty" rooms.'),
-    "IMDB": ("aclImdb/test", ("--layout", "folders"), 6, {"pos", "neg"}, "test/pos/0_10.txt",
-             "A quiet film.<br /><br />The last half hour is wonderful, and so is the light."),
-    "SST-2": ("SST-2/dev.tsv", SST_2, 6, {"negative", "positive"}, "dev-0000003",
-              '" one opening mark and no closing one '),
-    "20 Newsgroups": ("20news-bydate-test", ("--layout", "folders", "--encoding", "latin-1"), 9,
-                      {"rec.boats", "sci.weather", "misc.forsale"}, "20news-bydate-test/sci.weather/53000",
-                      "From: reader0@example.invalid\nSubject: Zürich fog\nLines: 1\n\n"
-                      "Why does the fog over Zürich stay until noon in November?\n"),
-    "TREC": ("trec/TREC_10.label", ("--layout", "lines", "--encoding", "latin-1", "--label-until", ":"), 8,
-             {"DESC", "LOC", "NUM", "HUM"}, "TREC_10-0000004", "Who painted the café by the canal ?"),
+    "AG News": (
+        "ag_news_csv/test.csv",
+        AG_NEWS,
+        8,
+        {"World", "Sports", "Business", "Sci/Tech"},
+        "test-0000001",
+        "Harbour firm \\doubles\\ its ferries The island line (HLF.L) said on Tuesday that two more boats sail "
+        "from May.",
+    ),
+    "DBpedia": (
+        "dbpedia_csv/test.csv",
+        DBPEDIA,
+        6,
+        {"Company", "EducationalInstitution", "Artist", "WrittenWork"},
+        "test-0000003",
+        'Ida Brandt  Ida Brandt (born 1950) paints harbours and "empty" rooms.',
+    ),
+    "IMDB": (
+        "aclImdb/test",
+        ("--layout", "folders"),
+        6,
+        {"pos", "neg"},
+        "test/pos/0_10.txt",
+        "A quiet film.<br /><br />The last half hour is wonderful, and so is the light.",
+    ),
+    "SST-2": (
+        "SST-2/dev.tsv",
+        SST_2,
+        6,
+        {"negative", "positive"},
+        "dev-0000003",
+        '" one opening mark and no closing one ',
+    ),
+    "20 Newsgroups": (
+        "20news-bydate-test",
+        ("--layout", "folders", "--encoding", "latin-1"),
+        9,
+        {"rec.boats", "sci.weather", "misc.forsale"},
+        "20news-bydate-test/sci.weather/53000",
+        "From: reader0@example.invalid\nSubject: Zürich fog\nLines: 1\n\n"
+        "Why does the fog over Zürich stay until noon in November?\n",
+    ),
+    "TREC": (
+        "trec/TREC_10.label",
+        ("--layout", "lines", "--encoding", "latin-1", "--label-until", ":"),
+        8,
+        {"DESC", "LOC", "NUM", "HUM"},
+        "TREC_10-0000004",
+        "Who painted the café by the canal ?",
+    ),
 }
 
 
@@ -398,8 +484,17 @@ def test_published_layouts_are_read_without_editing(name: str, shop: Shop) -> No
 
 def test_published_train_and_test_become_tuning_and_final(shop: Shop) -> None:
     """M5: ids made for two files of one name stay apart; unrated reviews are left out and counted."""
-    facts = shop.build(PUBLISHED / "aclImdb" / "test", "--layout", "folders", "--tuning-from",
-                       str(PUBLISHED / "aclImdb" / "train"), "--skip-label", "unsup", "--all", *WORDS)
+    facts = shop.build(
+        PUBLISHED / "aclImdb" / "test",
+        "--layout",
+        "folders",
+        "--tuning-from",
+        str(PUBLISHED / "aclImdb" / "train"),
+        "--skip-label",
+        "unsup",
+        "--all",
+        *WORDS,
+    )
     assert facts["tuning_source"]["left_out_labels"] == {"unsup": 1}
     assert facts["splits"]["tuning"]["documents"] == 6
     assert any("no label folder" in note for note in facts["notes"])
@@ -423,7 +518,8 @@ def test_parquet_of_the_datasets_library_names_its_classes(shop: Shop, tmp_path:
     pq.write_table(table, tmp_path / "plain.parquet")
     out = ("--out", str(tmp_path / "out"))
     assert "does not name its classes" in shop.refuse(
-        tmp_path / "plain.parquet", *options, "--label-names-in-file", *out)
+        tmp_path / "plain.parquet", *options, "--label-names-in-file", *out
+    )
     source = make(tmp_path / "x.csv", texts(3, "a", 2))
     assert "not a readable Parquet file" in shop.refuse(source, *options, "--label-names-in-file", *out)
 
@@ -453,13 +549,16 @@ def test_other_kinds_of_tables_give_the_same_corpus(kind: str, shop: Shop, tmp_p
     assert shop.build(source, *bands)["splits"]["final"] == plain["splits"]["final"]
 
 
-@pytest.mark.parametrize(("file", "content", "options", "message"), [
-    ("x.label", "DESC:a\n", ("--layout", "lines"), "no label and text"),
-    ("x.label", b"DESC caf\xe9\n", ("--layout", "lines"), "--encoding"),
-    ("x.csv", "id,text,label\n", ("--layout", "folders"), "needs a folder"),
-    ("x.data", "1;a b;c\n", (), "kind of table"),
-    ("x.csv", "", (), "the file is empty"),
-])
+@pytest.mark.parametrize(
+    ("file", "content", "options", "message"),
+    [
+        ("x.label", "DESC:a\n", ("--layout", "lines"), "no label and text"),
+        ("x.label", b"DESC caf\xe9\n", ("--layout", "lines"), "--encoding"),
+        ("x.csv", "id,text,label\n", ("--layout", "folders"), "needs a folder"),
+        ("x.data", "1;a b;c\n", (), "kind of table"),
+        ("x.csv", "", (), "the file is empty"),
+    ],
+)
 def test_sources_of_another_layout_are_refused(
     file: str, content: str | bytes, options: tuple[str, ...], message: str, shop: Shop, tmp_path: Path
 ) -> None:

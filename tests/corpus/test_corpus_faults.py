@@ -59,12 +59,13 @@ def test_any_bytes_are_read_or_refused(content: bytes, name: str, tmp_path: Path
 
 
 UNUSUAL: dict[str, Callable[[], pa.Table]] = {
-    "dictionary": lambda: pa.table({
-        "id": ["1", "2"], "text": ["a", "b"], "label": pa.array(["x", "y"]).dictionary_encode()}),
-    "large": lambda: pa.table({
-        "id": pa.array([1, 2], pa.uint64()), "text": pa.array(["a", "b"], pa.large_string()), "label": ["x", "y"]}),
-    "view": lambda: pa.table({
-        "id": ["1", "2"], "text": pa.array(["a", "b"], pa.string_view()), "label": ["x", "y"]}),
+    "dictionary": lambda: pa.table(
+        {"id": ["1", "2"], "text": ["a", "b"], "label": pa.array(["x", "y"]).dictionary_encode()}
+    ),
+    "large": lambda: pa.table(
+        {"id": pa.array([1, 2], pa.uint64()), "text": pa.array(["a", "b"], pa.large_string()), "label": ["x", "y"]}
+    ),
+    "view": lambda: pa.table({"id": ["1", "2"], "text": pa.array(["a", "b"], pa.string_view()), "label": ["x", "y"]}),
     "boolean": lambda: pa.table({"id": ["1", "2"], "text": ["a", "b"], "label": [True, False]}),
 }
 
@@ -78,8 +79,10 @@ def test_unusual_parquet_types_are_text(name: str, tmp_path: Path) -> None:
     assert [item.label for item in documents] == (["true", "false"] if name == "boolean" else ["x", "y"])
 
 
-@pytest.mark.parametrize(("column", "message"), [
-    ("text", "cannot be read as text"), ("label", "the label is empty"), ("id", "the id is empty")])
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [("text", "cannot be read as text"), ("label", "the label is empty"), ("id", "the id is empty")],
+)
 def test_parquet_nulls_and_times_are_refused(column: str, message: str, tmp_path: Path) -> None:
     """M7: a null is not the text `None`."""
     table = {"id": ["1", "2"], "text": ["a", "b"], "label": ["x", "y"]}

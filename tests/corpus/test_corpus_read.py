@@ -84,10 +84,13 @@ def test_co_06_texts_are_not_normalised(tmp_path: Path) -> None:
     assert composed.records_sha256 != decomposed.records_sha256
 
 
-@pytest.mark.parametrize(("case", "ids"), [
-    ("CO-07", ["001", "002", "010"]),
-    ("CO-09", ["9007199254740992", "9007199254740993", "7"]),
-])
+@pytest.mark.parametrize(
+    ("case", "ids"),
+    [
+        ("CO-07", ["001", "002", "010"]),
+        ("CO-09", ["9007199254740992", "9007199254740993", "7"]),
+    ],
+)
 def test_ids_that_look_like_numbers_stay_text(case: str, ids: list[str], tmp_path: Path) -> None:
     """CO-07, CO-09, M7"""
     corpus = read_corpus(CASES / case / "corpus.csv")
@@ -162,7 +165,9 @@ def test_nul_and_line_separator_are_characters(tmp_path: Path) -> None:
     ):
         corpus = read_corpus(make(tmp_path / name, text))
         assert [(item.text, item.line) for item in corpus.documents] == [
-            ("a\0b", corpus.documents[0].line), ("a\u2028b\u0085c", corpus.documents[0].line + 1)]
+            ("a\0b", corpus.documents[0].line),
+            ("a\u2028b\u0085c", corpus.documents[0].line + 1),
+        ]
         assert any("NUL" in warning for warning in corpus.warnings)
 
 
@@ -271,8 +276,12 @@ from runner.corpus.read import read_corpus
 print(read_corpus(Path({str(path)!r})).records_sha256)
 """
     found = subprocess.run(
-        [sys.executable, "-c", script], env={"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
-        cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True,
+        [sys.executable, "-c", script],
+        env={"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert found.stdout.strip() == read_corpus(path).records_sha256
 

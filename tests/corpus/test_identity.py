@@ -14,11 +14,17 @@ from runner.corpus.read import Document
 from runner.errors import InputRefused
 
 ids = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8).filter(lambda text: bool(trimmed(text)))
-changes = st.sampled_from([
-    lambda text: " " + text, lambda text: text + "\t", lambda text: text + "\u00a0", lambda text: "\u200b" + text,
-    lambda text: unicodedata.normalize("NFD", text), lambda text: unicodedata.normalize("NFC", text),
-    str.casefold,
-])
+changes = st.sampled_from(
+    [
+        lambda text: " " + text,
+        lambda text: text + "\t",
+        lambda text: text + "\u00a0",
+        lambda text: "\u200b" + text,
+        lambda text: unicodedata.normalize("NFD", text),
+        lambda text: unicodedata.normalize("NFC", text),
+        str.casefold,
+    ]
+)
 
 
 @given(ids, changes)
@@ -56,14 +62,22 @@ def test_case_twins_are_allowed_only_if_case_explains_all(one: str, other: str) 
     check.add(one, "a")
     check.add(other, "b")
     only_case = trimmed(one) != trimmed(other) and (
-        unicodedata.normalize("NFC", trimmed(one)) != unicodedata.normalize("NFC", trimmed(other)))
+        unicodedata.normalize("NFC", trimmed(one)) != unicodedata.normalize("NFC", trimmed(other))
+    )
     assert (check.twins == 0) == only_case
 
 
-@pytest.mark.parametrize(("one", "other", "by"), [
-    ("a", "a", "nothing"), ("a", "a ", "surrounding blanks"), ("é", "e\u0301", "Unicode normalisation"),
-    ("ß", "SS", "letter case"), ("İ", "i\u0307", "letter case"), ("K", "\u212a", "Unicode normalisation"),
-])
+@pytest.mark.parametrize(
+    ("one", "other", "by"),
+    [
+        ("a", "a", "nothing"),
+        ("a", "a ", "surrounding blanks"),
+        ("é", "e\u0301", "Unicode normalisation"),
+        ("ß", "SS", "letter case"),
+        ("İ", "i\u0307", "letter case"),
+        ("K", "\u212a", "Unicode normalisation"),
+    ],
+)
 def test_the_difference_is_named(one: str, other: str, by: str) -> None:
     """CO-04, CO-06"""
     assert twin_key(one) == twin_key(other)
@@ -86,10 +100,15 @@ def document(identifier: str, text: str) -> Document:
     return Document(identifier, text, "x", (), 2)
 
 
-@pytest.mark.parametrize(("one", "other", "by"), [
-    ("a b", "a b", "exactly"), ("a b", " a\n b ", "after blank collapsing"),
-    ("\ufb01sh", "fish", "after Unicode normalisation"), ("A b", "a  B", "after case folding"),
-])
+@pytest.mark.parametrize(
+    ("one", "other", "by"),
+    [
+        ("a b", "a b", "exactly"),
+        ("a b", " a\n b ", "after blank collapsing"),
+        ("\ufb01sh", "fish", "after Unicode normalisation"),
+        ("A b", "a  B", "after case folding"),
+    ],
+)
 def test_texts_are_the_same_to_a_reader(one: str, other: str, by: str) -> None:
     """CO-14, M5"""
     assert normalised_text(one) == normalised_text(other)
@@ -112,7 +131,8 @@ def test_long_lists_and_texts_are_shortened() -> None:
     texts = [f"{number} " + "word " * 100 for number in range(40)]
     overlap = find_overlap(
         [document(f"t{number}", text) for number, text in enumerate(texts)],
-        [document(f"f{number}", text) for number, text in enumerate(texts)])
+        [document(f"f{number}", text) for number, text in enumerate(texts)],
+    )
     details = overlap.details()
     assert len(details) == 22 and details[-1] == "and 20 more pairs of texts"
     assert all(len(line) < 200 for line in details)

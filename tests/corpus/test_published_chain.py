@@ -64,8 +64,13 @@ def write_model(folder: Path, labels: list[str]) -> None:
 
     torch.manual_seed(0)
     config = BertConfig(
-        vocab_size=2000, hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8,
-        max_position_embeddings=512, id2label=dict(enumerate(labels)),
+        vocab_size=2000,
+        hidden_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=1,
+        intermediate_size=8,
+        max_position_embeddings=512,
+        id2label=dict(enumerate(labels)),
         label2id={label: number for number, label in enumerate(labels)},
     )
     BertForSequenceClassification(config).save_pretrained(folder)

@@ -172,7 +172,13 @@ def test_mo_15_the_backend_that_ran_is_the_one_that_is_compared(
         path = write_predictions(made.predictions / f"{line['run_id']}.parquet", [(row[0], row[2]) for row in ROWS])
         requested, effective = line["requested"]["attention"], line["effective"]["attention"]
         attempt = make_attempt(
-            made, lock, path, number=number, attempt_id=line["run_id"], variant=ids[requested], series="batch",
+            made,
+            lock,
+            path,
+            number=number,
+            attempt_id=line["run_id"],
+            variant=ids[requested],
+            series="batch",
             pass_seconds=float(line["duration_s"]),
         )
         assert attempt.effective is not None

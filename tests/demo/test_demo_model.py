@@ -31,8 +31,10 @@ def test_the_model_is_right_in_about_nine_of_ten_cases() -> None:
 
     tokenizer, model = load(MODEL)
     assert tokenizer.model_max_length == 512 and model.dtype == torch.float32
-    final = sorted(read_corpus(PROTOCOL / "corpus" / "final.csv", group_columns=("stratum",)).documents,
-                   key=lambda item: len(item.text))
+    final = sorted(
+        read_corpus(PROTOCOL / "corpus" / "final.csv", group_columns=("stratum",)).documents,
+        key=lambda item: len(item.text),
+    )
     right: Counter[str] = Counter()
     total = Counter(item.groups[0] for item in final)
     with torch.no_grad():

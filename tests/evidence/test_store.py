@@ -27,10 +27,23 @@ def store(tmp_path: Path) -> AttemptStore:
 
 def started(store: AttemptStore, name: str, machine: str = MACHINE) -> Attempt:
     row = Attempt(
-        attempt_id=name, chain=store.next_link(machine), protocol_name="demo", protocol_revision=1,
-        lock_sha256="0" * 64, nonce="1" * 64, gpu_declared="cpu", devices_found=("cpu",), variant_id="b1",
-        series="batch", corpus_id="c", seed=0, slot=Slot(pass_index=0, position=0), status=Status.STARTED,
-        started_at_utc="2026-11-30T06:20:52Z", expected_documents=100, requested=Settings(),
+        attempt_id=name,
+        chain=store.next_link(machine),
+        protocol_name="demo",
+        protocol_revision=1,
+        lock_sha256="0" * 64,
+        nonce="1" * 64,
+        gpu_declared="cpu",
+        devices_found=("cpu",),
+        variant_id="b1",
+        series="batch",
+        corpus_id="c",
+        seed=0,
+        slot=Slot(pass_index=0, position=0),
+        status=Status.STARTED,
+        started_at_utc="2026-11-30T06:20:52Z",
+        expected_documents=100,
+        requested=Settings(),
     )
     store.start(row)
     return row
@@ -38,8 +51,12 @@ def started(store: AttemptStore, name: str, machine: str = MACHINE) -> Attempt:
 
 def finished(store: AttemptStore, name: str, machine: str = MACHINE, seconds: float = 1.5) -> Attempt:
     row = started(store, name, machine).model_copy(
-        update={"status": Status.COMPLETED, "pass_seconds": seconds, "pass_seconds_reason": None,
-                "completed_documents": 100}
+        update={
+            "status": Status.COMPLETED,
+            "pass_seconds": seconds,
+            "pass_seconds_reason": None,
+            "completed_documents": 100,
+        }
     )
     store.finish(row)
     return row

@@ -33,7 +33,9 @@ def test_out_of_memory_under_a_limit_has_evidence_and_taints_nothing(corpus: Pat
         settings = Settings(**job.settings).model_copy(update={"extra": {"memory_margin_mib": margin}})
         end = run_worker(
             replace(job, settings=settings.as_json(), parent_pid=os.getpid()),
-            environment=os.environ, timeout_seconds=120, stop=StopRequest(),
+            environment=os.environ,
+            timeout_seconds=120,
+            stop=StopRequest(),
         )
         found, error = verdict_on_end(end)
         assert found is status, (error, end.stderr_tail)
@@ -50,8 +52,9 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     mount = shutil.which("mount")
     if os.geteuid() != 0 or mount is None:
         pytest.skip("needs root to mount a small file system")
-    done = subprocess.run([mount, "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder)], check=False,
-                          capture_output=True)
+    done = subprocess.run(
+        [mount, "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder)], check=False, capture_output=True
+    )
     if done.returncode != 0:
         pytest.skip("a small file system cannot be mounted here")
     yield folder
@@ -76,8 +79,9 @@ def measure_in_a_process(campaign: Campaign) -> subprocess.CompletedProcess[str]
         "try:\n    sys.exit(0 if run(Campaign(pathlib.Path(sys.argv[1]))).complete else 3)\n"
         "except NotAccepted as error:\n    print(error)\n    sys.exit(3)\n"
     )
-    return subprocess.run([sys.executable, "-c", code, str(campaign.root)], cwd=ROOT, capture_output=True, text=True,
-                          check=False)
+    return subprocess.run(
+        [sys.executable, "-c", code, str(campaign.root)], cwd=ROOT, capture_output=True, text=True, check=False
+    )
 
 
 @pytest.mark.parametrize("pages_left", sorted({int(page) for page in os.environ.get("FAULT_PAGES", "3 6 9").split()}))
@@ -153,8 +157,13 @@ def test_a_kill_by_the_kernel_for_memory_is_proved_by_the_groups_counter(memory_
         "from runner.evidence.campaign import Campaign\nfrom tests.measure.light import run\n"
         "run(Campaign(pathlib.Path(sys.argv[1])), passes=1)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code, str(campaign.root), str(memory_group)], cwd=ROOT,
-                          capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(campaign.root), str(memory_group)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     (row,) = read_attempts(campaign)
     assert row.status is Status.OUT_OF_MEMORY

@@ -39,8 +39,13 @@ print(held)
 def test_many_that_come_and_go_never_hold_the_lock_together_and_leave_nothing(tmp_path: Path) -> None:
     """`inside` is made exclusively: two holders at once would end one of them with an error."""
     contestants = [
-        subprocess.Popen([sys.executable, "-c", CONTEST, str(tmp_path)], cwd=ROOT, stdout=subprocess.PIPE,
-                         stderr=subprocess.PIPE, text=True)
+        subprocess.Popen(
+            [sys.executable, "-c", CONTEST, str(tmp_path)],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         for _ in range(4)
     ]
     for contestant in contestants:

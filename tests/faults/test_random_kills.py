@@ -74,8 +74,9 @@ def test_random_kills_lose_nothing_and_double_nothing(tmp_path: Path) -> None:
     rows = read_attempts(campaign)  # the chain holds
     slots = Counter(row.slot.pass_index for row in rows)
     assert set(slots.values()) == {1} and set(slots) == set(range(len(rows))), "each slot exactly once, none skipped"
-    started = [read_journal(path).events[0]["attempt_id"] for path in campaign.journals.glob("*.jsonl")
-               if path.stat().st_size]
+    started = [
+        read_journal(path).events[0]["attempt_id"] for path in campaign.journals.glob("*.jsonl") if path.stat().st_size
+    ]
     assert set(started) <= {row.attempt_id for row in rows}, "every worker that ran has a row"
     statuses = Counter(row.status for row in rows)
     assert set(statuses) <= {Status.COMPLETED, Status.KILLED, Status.LOST}

@@ -36,8 +36,9 @@ def rental(home: Campaign, name: str, *, machine: str, first: int, rows: int = 2
     for number in range(first, first + rows):
         predictions = write_predictions(campaign.predictions / f"a{number:03d}.parquet", RIGHT)
         attempt = make_attempt(campaign, lock, predictions, number=number)
-        store_attempt(campaign, attempt.model_copy(update={"chain": attempt.chain.model_copy(
-            update={"machine_id": machine})}))
+        store_attempt(
+            campaign, attempt.model_copy(update={"chain": attempt.chain.model_copy(update={"machine_id": machine})})
+        )
     return campaign
 
 
@@ -73,9 +74,7 @@ def test_case_re_05_copies_count_once_whatever_their_key_order(home: Campaign) -
     shutil.copy(row, one.attempts / "a001-again.json")
     other = rental(home, "other", machine="m1", first=0, rows=3)
     value = json.loads((other.attempts / "a001.json").read_bytes())
-    (other.attempts / "a001.json").write_text(
-        json.dumps(dict(reversed(value.items()))) + "\n", encoding="utf-8"
-    )
+    (other.attempts / "a001.json").write_text(json.dumps(dict(reversed(value.items()))) + "\n", encoding="utf-8")
     made = collect(home, [one.root, other.root])
     assert made.rows == 3
     assert len(read_attempts(home)) == 3
@@ -90,8 +89,7 @@ def test_case_re_07_rows_of_another_lock_are_refused_and_named(home: Campaign, t
     lock = freeze(stranger)
     predictions = write_predictions(stranger.predictions / "z000.parquet", RIGHT)
     attempt = make_attempt(stranger, lock, predictions).model_copy(update={"attempt_id": "z000"})
-    store_attempt(stranger, attempt.model_copy(update={"chain": attempt.chain.model_copy(
-        update={"machine_id": "m9"})}))
+    store_attempt(stranger, attempt.model_copy(update={"chain": attempt.chain.model_copy(update={"machine_id": "m9"})}))
     with pytest.raises(InputRefused) as caught:
         collect(home, [one.root, stranger.root])
     here = Lock.load(home.lock).lock_sha256

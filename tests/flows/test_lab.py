@@ -48,8 +48,9 @@ def test_the_price_script_is_the_source_of_the_command(campaign: Campaign, capsy
     folder = make_lab(campaign).folder
     assert (folder / "price.py").read_bytes() == (ROOT / "runner" / "pricing" / "core.py").read_bytes()
     asked = ["--gpu", "rtx-4090", "--days", "7", "--lots", "2", "--accepted-results", "3"]
-    script = subprocess.run([sys.executable, "-I", str(folder / "price.py"), *asked], capture_output=True, text=True,
-                            check=True, cwd="/").stdout
+    script = subprocess.run(
+        [sys.executable, "-I", str(folder / "price.py"), *asked], capture_output=True, text=True, check=True, cwd="/"
+    ).stdout
     assert run(["--campaign", str(campaign.root), "price", *asked]) == 0
     assert capsys.readouterr().out == script and "220.00 USD, 2 GPUs" in script
 

@@ -25,8 +25,11 @@ from tests.support.small_campaign import ROWS, make_attempt, make_campaign, stor
 
 def tariffs_file(path: Path, **prices: str) -> Path:
     """Tariffs with a price of all three packages per GPU."""
-    rows = [f"{gpu},{gpu} card,1,24,{days},{price},EUR,2026-09-24,test," for gpu, price in prices.items()
-            for days in (3, 7, 30)]
+    rows = [
+        f"{gpu},{gpu} card,1,24,{days},{price},EUR,2026-09-24,test,"
+        for gpu, price in prices.items()
+        for days in (3, 7, 30)
+    ]
     path.write_text("\n".join([TARIFF_HEADER, *rows, ""]), encoding="utf-8")
     return path
 
@@ -41,16 +44,22 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for number in range(6):
         predictions = write_predictions(campaign.predictions / f"a{number:03d}.parquet", right)
         gpu = "AB"[number % 2]
-        store_attempt(campaign, make_attempt(campaign, lock, predictions, number=number, gpu_declared=gpu,
-                                             devices_found=(f"{gpu} card",)))
+        store_attempt(
+            campaign,
+            make_attempt(campaign, lock, predictions, number=number, gpu_declared=gpu, devices_found=(f"{gpu} card",)),
+        )
     judge_campaign(campaign)
     assert make_report(campaign, environ={}).decision.chosen == "A.b1"
     return campaign.root
 
 
 def records(root: Path) -> dict[str, bytes]:
-    return {path.relative_to(root).as_posix(): path.read_bytes()
-            for part in ("records", "verdicts") for path in sorted((root / part).rglob("*")) if path.is_file()}
+    return {
+        path.relative_to(root).as_posix(): path.read_bytes()
+        for part in ("records", "verdicts")
+        for path in sorted((root / part).rglob("*"))
+        if path.is_file()
+    }
 
 
 @pytest.fixture(scope="module")

@@ -31,9 +31,7 @@ def check(verdict: Verdict, name: str) -> str:
     return next(check.status for check in verdict.checks if check.name == name)
 
 
-def test_qu_01_an_omission_is_not_hidden_by_a_duplicate(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_qu_01_an_omission_is_not_hidden_by_a_duplicate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """QU-01 (M28): 5 rows for 5 documents; missing u3, u2 twice (lines 3 and 4); no metric."""
     campaign = case_campaign(tmp_path, CASES / "QU-01" / "corpus.csv")
     verdict = judged(campaign, CASES / "QU-01" / "predictions.csv")
@@ -74,9 +72,7 @@ def test_qu_04_labels_outside_the_table_are_listed_not_trimmed(tmp_path: Path) -
     assert validated(campaign, CASES / "QU-04" / "predictions.csv") == 3
 
 
-def test_co_06_decomposed_ids_get_a_hint_and_no_match(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_co_06_decomposed_ids_get_a_hint_and_no_match(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """CO-06 (M7): the one hint says what differs, the form and not the letter case."""
     campaign = case_campaign(tmp_path, CASES / "CO-06" / "corpus_ok.csv")
     verdict = judged(campaign, CASES / "CO-06" / "predictions_nfd.csv")
@@ -92,9 +88,7 @@ def test_co_06_decomposed_ids_get_a_hint_and_no_match(
     assert "missing 1" in shown and "unexpected 1" in shown and "letter case" not in shown
 
 
-def test_co_07_lost_leading_zeros_get_a_hint_and_no_match(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_co_07_lost_leading_zeros_get_a_hint_and_no_match(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """CO-07 (M7): 001 is not 1."""
     campaign = case_campaign(tmp_path, CASES / "CO-07" / "corpus.csv")
     verdict = judged(campaign, CASES / "CO-07" / "predictions.csv")
@@ -125,9 +119,7 @@ def test_co_09_ids_through_a_float_column(tmp_path: Path) -> None:
     assert validated(campaign, CASES / "CO-09" / "predictions_float.csv") == 3
 
 
-def test_mo_09_labels_that_flip_with_the_batch_are_listed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_mo_09_labels_that_flip_with_the_batch_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """MO-09: 2 of 5 flips against batch 1, none allowed; the accuracies alone would not show it."""
     case = CASES / "MO-09"
     corpus = tmp_path / "corpus.csv"
@@ -138,7 +130,8 @@ def test_mo_09_labels_that_flip_with_the_batch_are_listed(
     verdict = judged(campaign, case / "batch4_left.csv")
     assert verdict.flips == 2
     assert [(flip.document_id, flip.baseline_label, flip.label) for flip in verdict.flips_listed] == [
-        ("p2", "neg", "pos"), ("p4", "neg", "pos")
+        ("p2", "neg", "pos"),
+        ("p4", "neg", "pos"),
     ]
     assert verdict.reasons == ("flips: flips 2 > 0 allowed",)
     assert validated(campaign, case / "batch4_left.csv") == 3
@@ -174,7 +167,8 @@ def test_ids_that_look_like_formulas_are_just_ids(tmp_path: Path, form: str) -> 
     campaign = case_campaign(tmp_path / "campaign", corpus)
     predictions = tmp_path / f"other-engine.{form}"
     predictions.write_text(
-        'id,label\n=1+1,pos\n"say ""hi""",neg\n' if form == "csv"
+        'id,label\n=1+1,pos\n"say ""hi""",neg\n'
+        if form == "csv"
         else '{"id": "=1+1", "label": "pos"}\n{"label": "neg", "id": "say \\"hi\\""}\n',
         encoding="utf-8",
     )

@@ -91,14 +91,10 @@ def test_settings_in_effect_must_be_those_requested(campaign: Campaign, lock: Lo
         campaign, with_flash, make_attempt(campaign, with_flash, predictions, requested=requested, effective=effective)
     )
     assert failed(verdict) == ["settings"]
-    assert verdict.reasons == (
-        "settings: configuration mismatch: attention requested flash_attention_2, used eager",
-    )
+    assert verdict.reasons == ("settings: configuration mismatch: attention requested flash_attention_2, used eager",)
 
 
-def test_a_row_that_requests_something_else_than_its_variant(
-    campaign: Campaign, lock: Lock, predictions: Path
-) -> None:
+def test_a_row_that_requests_something_else_than_its_variant(campaign: Campaign, lock: Lock, predictions: Path) -> None:
     """M16: batch 4 under the name b8."""
     wrong = next(variant.settings for variant in lock.variants if variant.id == "b4")
     attempt = make_attempt(campaign, lock, predictions, variant="b8", requested=wrong)
@@ -129,7 +125,11 @@ def test_ti_02_a_compilation_in_the_timed_part(campaign: Campaign, lock: Lock, p
     compiled = [batch["shape"] for batch in batches if batch["compile_events"]]
     seconds = sum(round(float(batch["s"]) * 1000) for batch in batches) / 1000
     attempt = make_attempt(
-        campaign, lock, predictions, recompilations=len(compiled), pass_seconds=seconds,
+        campaign,
+        lock,
+        predictions,
+        recompilations=len(compiled),
+        pass_seconds=seconds,
         notes=(f"shape {compiled[0][0]}×{compiled[0][1]}",),
     )
     verdict = judge_attempt(campaign, lock, attempt)
@@ -151,8 +151,10 @@ def test_ti_03_the_wall_clock_was_set_back(campaign: Campaign, lock: Lock, predi
 
 def test_ti_11_order_is_proved_by_the_nonce(campaign: Campaign, lock: Lock, predictions: Path) -> None:
     """TI-11: 480 s before the freeze: with the nonce a warning about the clock, without it rejected."""
-    early = utc_text(parse_utc(lock.frozen_at_utc).replace(microsecond=0) - (parse_utc("2026-05-04T12:00:00Z")
-                     - parse_utc("2026-05-04T11:52:00Z")))
+    early = utc_text(
+        parse_utc(lock.frozen_at_utc).replace(microsecond=0)
+        - (parse_utc("2026-05-04T12:00:00Z") - parse_utc("2026-05-04T11:52:00Z"))
+    )
     lock = lock.model_copy(update={"frozen_on": "M1"})
     chain = make_attempt(campaign, lock, predictions).chain.model_copy(update={"machine_id": "M2"})
     with_nonce = make_attempt(campaign, lock, predictions, started_at_utc=early, chain=chain)
@@ -174,8 +176,9 @@ def test_re_07_rows_of_another_freeze_are_never_judged_as_ours(
     for number, row in enumerate(rows):
         ours = all(row.get(key) == value for key, value in expected.items())
         changes = {} if ours else {"lock_sha256": row.get("protocol_sha256", "0" * 64), "nonce": ""}
-        store_attempt(campaign, make_attempt(campaign, lock, predictions, number=number,
-                                             attempt_id=row["run_id"], **changes))
+        store_attempt(
+            campaign, make_attempt(campaign, lock, predictions, number=number, attempt_id=row["run_id"], **changes)
+        )
     verdicts = {verdict.attempt_id: verdict for verdict in judge_campaign(campaign)}
     assert [name for name, verdict in verdicts.items() if verdict.accepted] == ["g1"]
     for name in ("g2", "g3", "g4"):
@@ -216,9 +219,7 @@ def test_scores_that_are_not_finite(campaign: Campaign, lock: Lock) -> None:
     json.loads(verdict.dump(), parse_constant=lambda name: pytest.fail(name))
 
 
-def test_verdicts_are_written_whole_and_repeat_byte_for_byte(
-    campaign: Campaign, lock: Lock, predictions: Path
-) -> None:
+def test_verdicts_are_written_whole_and_repeat_byte_for_byte(campaign: Campaign, lock: Lock, predictions: Path) -> None:
     store_attempt(campaign, make_attempt(campaign, lock, predictions))
     judge_campaign(campaign)
     path = campaign.verdicts / "a000.json"

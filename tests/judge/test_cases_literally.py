@@ -109,14 +109,18 @@ def test_ti_11_the_value_of_the_freeze_proves_the_order(tmp_path: Path, name: st
     """TI-11: freeze and record with the case's own instants and machines; the words are the case's too."""
     (frozen,), (record,) = content("TI-11", "freeze.json"), content("TI-11", name)
     campaign = make_campaign(tmp_path)
-    lock = freeze(campaign).model_copy(
-        update={"frozen_at_utc": frozen["frozen_at"], "frozen_on": frozen["machine"]}
-    )
+    lock = freeze(campaign).model_copy(update={"frozen_at_utc": frozen["frozen_at"], "frozen_on": frozen["machine"]})
     path = write_predictions(campaign.predictions / "a000.parquet", [(row[0], row[2]) for row in ROWS])
     chain = make_attempt(campaign, lock, path).chain.model_copy(update={"machine_id": record["machine"]})
     attempt = make_attempt(
-        campaign, lock, path, attempt_id=record["run_id"], chain=chain, started_at_utc=record["wall_start"],
-        ended_at_utc="2026-05-04T11:53:00Z", nonce=lock.nonce if "freeze_nonce" in record else "",
+        campaign,
+        lock,
+        path,
+        attempt_id=record["run_id"],
+        chain=chain,
+        started_at_utc=record["wall_start"],
+        ended_at_utc="2026-05-04T11:53:00Z",
+        nonce=lock.nonce if "freeze_nonce" in record else "",
     )
     verdict: Verdict = judge_attempt(campaign, lock, attempt)
     assert verdict.accepted is accepted
@@ -138,7 +142,11 @@ def test_ti_11_exit_status_of_the_command(
     path = write_predictions(campaign.predictions / "a000.parquet", [(row[0], row[2]) for row in ROWS])
     start = parse_utc(lock.frozen_at_utc).replace(microsecond=0) - early
     attempt = make_attempt(
-        campaign, lock, path, started_at_utc=utc_text(start), nonce=lock.nonce if knows_the_nonce else "",
+        campaign,
+        lock,
+        path,
+        started_at_utc=utc_text(start),
+        nonce=lock.nonce if knows_the_nonce else "",
         ended_at_utc=utc_text(start + dt.timedelta(minutes=1)),
     )
     store_attempt(campaign, attempt)
@@ -149,9 +157,7 @@ def test_ti_11_exit_status_of_the_command(
     assert ("starts 480 s before the freeze" in shown) is not knows_the_nonce
 
 
-def test_qu_08_a_new_freeze_has_a_new_number_and_both_stay(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_qu_08_a_new_freeze_has_a_new_number_and_both_stay(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """QU-08, point 2: the earlier rows are never judged under the new freeze, and both locks are kept."""
     campaign: Campaign = make_campaign(tmp_path)
     first = freeze(campaign)

@@ -19,9 +19,17 @@ RULE = "started_at_utc >= 2099-01-01T00:02:00Z and started_at_utc < 2099-01-01T0
 
 # What a pass achieved, by name as `measure` records it: none of it may be a reason (M31, M30).
 TELEMETRY = {
-    "flops_real": 4.5e9, "flops_executed": 4.5e9, "utilisation_real": 0.1, "utilisation_executed": 0.2,
-    "matrix_flops_rate": 1e11, "matrix_flops_rate_used": 1e11, "device_busy_seconds": 1.0,
-    "card0.energy_joules": 5.0, "card0.own_bytes_most": 7, "card0.used_bytes_most": 8, "card0.power_watts_most": 9.0,
+    "flops_real": 4.5e9,
+    "flops_executed": 4.5e9,
+    "utilisation_real": 0.1,
+    "utilisation_executed": 0.2,
+    "matrix_flops_rate": 1e11,
+    "matrix_flops_rate_used": 1e11,
+    "device_busy_seconds": 1.0,
+    "card0.energy_joules": 5.0,
+    "card0.own_bytes_most": 7,
+    "card0.used_bytes_most": 8,
+    "card0.power_watts_most": 9.0,
 }
 
 
@@ -34,10 +42,19 @@ def campaign(tmp_path: Path) -> Campaign:
         path = write_predictions(campaign.predictions / f"a{number:03d}.parquet", [(row[0], row[2]) for row in ROWS])
         store_attempt(
             campaign,
-            make_attempt(campaign, lock, path, number=number, variant=variant,
-                         started_at_utc=f"2099-01-01T00:0{number}:00Z", telemetry=TELEMETRY | {
-                             "load_1_minute": 9.5 if number == 4 else 0.5, "card0.throttle_reasons": "power-brake",
-                         }),
+            make_attempt(
+                campaign,
+                lock,
+                path,
+                number=number,
+                variant=variant,
+                started_at_utc=f"2099-01-01T00:0{number}:00Z",
+                telemetry=TELEMETRY
+                | {
+                    "load_1_minute": 9.5 if number == 4 else 0.5,
+                    "card0.throttle_reasons": "power-brake",
+                },
+            ),
         )
     return campaign
 

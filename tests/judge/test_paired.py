@@ -66,11 +66,16 @@ def test_m29_where_only_one_configuration_is_right(campaign: Campaign, capsys: p
     (item,) = json.loads(capsys.readouterr().out)["paired"]
     assert item["corpus_id"] == "small-final" and "McNemar" in item["method"]
     assert [(test["first"], test["second"]) for test in item["tests"]] == [
-        ("cpu.b1", "cpu.b4"), ("cpu.b1", "cpu.b8"), ("cpu.b4", "cpu.b8")
+        ("cpu.b1", "cpu.b4"),
+        ("cpu.b1", "cpu.b8"),
+        ("cpu.b4", "cpu.b8"),
     ]
     first = item["tests"][0]
     assert (first["both_right"], first["only_first_right"], first["only_second_right"], first["both_wrong"]) == (
-        7, 1, 1, 1
+        7,
+        1,
+        1,
+        1,
     )
     assert first["p_value"] == "1.000000" and item["tests"][1]["p_value"] == "0.500000"
     assert read_paired(campaign)[0].as_json() == item
@@ -89,7 +94,8 @@ def test_m27_seeds_are_compared_apart_and_rejected_passes_not_at_all(campaign: C
     stored(campaign, lock, 4, "b8", names)  # rejected: all wrong
     (item,) = judge_and_compare(campaign).paired
     assert [(test.first, test.second, test.seed) for test in item.tests] == [
-        ("cpu.b1", "cpu.b4", 0), ("cpu.b1", "cpu.b4", 7)
+        ("cpu.b1", "cpu.b4", 0),
+        ("cpu.b1", "cpu.b4", 7),
     ]
 
 

@@ -38,9 +38,11 @@ PROTOCOL_OF_TWO = (
     PROTOCOL.replace("[model]", SECOND, 1).replace("values = [1, 4, 8]", "values = [1, 4]")
     + "\n[measurement]\npasses_planned = 2\nmin_accepted = 2\npasses_most = 4\nseeds = [0, 7]\n"
 )
-PLAN_OF_TWO = PLAN.replace('["small-final"]', '["small-final", "second"]').replace(
-    "delivery = true", 'corpus = "small-final"\npasses = 4\ndelivery = true'
-) + """
+PLAN_OF_TWO = (
+    PLAN.replace('["small-final"]', '["small-final", "second"]').replace(
+        "delivery = true", 'corpus = "small-final"\npasses = 4\ndelivery = true'
+    )
+    + """
 [[task]]
 id = "measure-second"
 title = "Measuring the second"
@@ -51,6 +53,7 @@ corpus = "second"
 passes = 4
 delivery = true
 """
+)
 SECOND_ROWS = [(f"s{row[0]}", f"another {row[1]}", row[2], row[3]) for row in ROWS]
 
 

@@ -35,8 +35,9 @@ class Fault:
 
 
 FAULTS = {
-    "ragged": Fault("p.csv", HEAD + b"d01,pos,\x1b[31m\n", "3 fields, the header has 2", 3, None,
-                    "'d01,pos,\\u001b[31m'"),
+    "ragged": Fault(
+        "p.csv", HEAD + b"d01,pos,\x1b[31m\n", "3 fields, the header has 2", 3, None, "'d01,pos,\\u001b[31m'"
+    ),
     "no id": Fault("p.csv", b"foo,label\nd00,neg\n", "the column is missing: 'id'; there are: 'foo', 'label'", 1, "id"),
     "no label": Fault("p.csv", b"id,foo\nd00,neg\n", "the column is missing: 'label'", 1, "label"),
     "twice": Fault("p.csv", b"id,id,label\nd,d,neg\n", "twice in the header", 1, "id", "'id'"),
@@ -44,18 +45,36 @@ FAULTS = {
     "quote": Fault("p.csv", HEAD + b'"d01,pos\nd02,neg\n', "not valid CSV", 3, None, "'\"d01,pos'"),
     "empty line": Fault("p.csv", HEAD + b"\nd01,pos\n", "empty line", 3),
     "empty": Fault("p.csv", b"", "the file is empty", None),
-    "no key": Fault("p.jsonl", b'{"id": "d00", "label": "neg"}\n{"id": "d01"}\n',
-                    "the key is missing: 'label'; there are: 'id'", 2, "label"),
-    "nan": Fault("p.jsonl", b'{"id": "d00", "label": "neg", "score": 0.9}\n'
-                 b'{"id": "d01", "label": "pos", "score": NaN}\n',
-                 "NaN is not allowed in JSON", 2, None, "'NaN'"),
-    "infinity": Fault("p.jsonl", b'{"id": "d00", "label": "neg"}\n{"id": "d01", "label": -Infinity}\n',
-                      "-Infinity is not allowed in JSON", 2, None, "'-Infinity'"),
+    "no key": Fault(
+        "p.jsonl",
+        b'{"id": "d00", "label": "neg"}\n{"id": "d01"}\n',
+        "the key is missing: 'label'; there are: 'id'",
+        2,
+        "label",
+    ),
+    "nan": Fault(
+        "p.jsonl",
+        b'{"id": "d00", "label": "neg", "score": 0.9}\n{"id": "d01", "label": "pos", "score": NaN}\n',
+        "NaN is not allowed in JSON",
+        2,
+        None,
+        "'NaN'",
+    ),
+    "infinity": Fault(
+        "p.jsonl",
+        b'{"id": "d00", "label": "neg"}\n{"id": "d01", "label": -Infinity}\n',
+        "-Infinity is not allowed in JSON",
+        2,
+        None,
+        "'-Infinity'",
+    ),
     "json bytes": Fault("p.jsonl", b'{"id": "d00", "label": "neg"}\n{"id": "\xff"}\n', "not UTF-8: byte 0xff", 2, 9),
-    "json": Fault("p.jsonl", b'{"id": "d00", "label": "neg"}\n{"id": "d01",\n', "not valid JSON", 2, 14,
-                  "'{\"id\": \"d01\",'"),
-    "key twice": Fault("p.jsonl", b'{"id": "d00", "id": "d01", "label": "neg"}\n', "twice in one JSON object: 'id'",
-                       1, "id"),
+    "json": Fault(
+        "p.jsonl", b'{"id": "d00", "label": "neg"}\n{"id": "d01",\n', "not valid JSON", 2, 14, '\'{"id": "d01",\''
+    ),
+    "key twice": Fault(
+        "p.jsonl", b'{"id": "d00", "id": "d01", "label": "neg"}\n', "twice in one JSON object: 'id'", 1, "id"
+    ),
     "no object": Fault("p.jsonl", b"[1]\n", "one JSON object", 1),
     "no parquet": Fault("p.parquet", b"PAR1 and nothing else", "not a", None),
     "kind": Fault("p.xlsx", b"PK", "kind of table", None),
@@ -93,7 +112,10 @@ def test_a_file_of_another_engine_is_refused_where_it_is_wrong(
     data, shown = refused(campaign, path, capsys)
     assert fault.words in str(data["error"])
     assert (data["file"], data["line"], data["column"], data["value"]) == (
-        str(path), fault.line, fault.column, fault.value
+        str(path),
+        fault.line,
+        fault.column,
+        fault.value,
     )
     assert data["next_step"] and f"next:  {data['next_step']}" in shown
     place = str(path) if fault.line is None else f"{path}:{fault.line}"
@@ -132,8 +154,12 @@ def test_text_of_a_parquet_file_that_is_not_utf_8(
     ],
 )
 def test_columns_of_a_parquet_file(
-    campaign: Campaign, tmp_path: Path, capsys: pytest.CaptureFixture[str], table: dict[str, list[object]],
-    words: str, column: str,
+    campaign: Campaign,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    table: dict[str, list[object]],
+    words: str,
+    column: str,
 ) -> None:
     """DESIGN 4, CO-09: a Parquet file with other columns or types: which one, and what to do."""
     path = tmp_path / "p.parquet"

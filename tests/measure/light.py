@@ -53,8 +53,15 @@ def light_campaign(
     protocol = head + variants
     protocol += f"[measurement]\npasses_planned = {passes}\npasses_most = 1000\n"
     protocol += f"min_accepted = 2\ntimeout_seconds = {timeout}\n"
-    rows = [(f"d{number:03d}", f"text number {number}", "pos" if number % 2 else "neg",
-             "short" if number < documents // 2 else "long") for number in range(documents)]
+    rows = [
+        (
+            f"d{number:03d}",
+            f"text number {number}",
+            "pos" if number % 2 else "neg",
+            "short" if number < documents // 2 else "long",
+        )
+        for number in range(documents)
+    ]
     campaign = make_campaign(root, rows=rows, protocol=protocol)
     campaign.tariffs.write_text("gpu,device_pattern\nb200,NVIDIA B200\n", encoding="utf-8")
     freeze(campaign)

@@ -199,8 +199,9 @@ def allow_a_text_without_tokens(campaign: Campaign) -> None:
     )
     from tests.support.small_campaign import write_predictions
 
-    write_predictions(campaign.baseline_dir / "small-final.parquet", [(row[0], row[2]) for row in ROWS]
-                      + [("e1", "delivery")])
+    write_predictions(
+        campaign.baseline_dir / "small-final.parquet", [(row[0], row[2]) for row in ROWS] + [("e1", "delivery")]
+    )
 
 
 # ---- the format itself ---------------------------------------------------------------------------

@@ -17,9 +17,12 @@ from tests.support.small_campaign import PROTOCOL, forget_given_baseline, make_c
 
 pytest.importorskip("torch")
 ROOT = Path(__file__).parents[2]
-ROWS = [(f"d{number}", text, label, "short") for number, (text, label) in enumerate(
-    [("Where is my parcel?", "delivery"), ("I was charged twice.", "billing"), ("Broken screen.", "product")] * 3
-)]
+ROWS = [
+    (f"d{number}", text, label, "short")
+    for number, (text, label) in enumerate(
+        [("Where is my parcel?", "delivery"), ("I was charged twice.", "billing"), ("Broken screen.", "product")] * 3
+    )
+]
 
 
 @pytest.fixture

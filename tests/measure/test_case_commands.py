@@ -85,8 +85,9 @@ def test_mo09_mo19_the_records_say_padding_side_and_kind_of_tokenizer(campaign: 
     assert runner(["--campaign", str(campaign.root), "measure", "--gpu", "cpu", "--passes", "1"]) == 0
     rows = {row.variant_id: row for row in read_attempts(campaign)}
     assert {row.status for row in rows.values()} == {Status.COMPLETED}
-    sides = {name: (row.requested.padding_side, row.effective and row.effective.padding_side)
-             for name, row in rows.items()}
+    sides = {
+        name: (row.requested.padding_side, row.effective and row.effective.padding_side) for name, row in rows.items()
+    }
     assert sides == {"b1": ("right", "right"), "b4-left": ("left", "left")}
     for row in rows.values():
         manifest = Manifest.load(campaign.manifests / f"{row.manifest_sha256}.json")

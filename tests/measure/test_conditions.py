@@ -27,12 +27,18 @@ def tree(root: Path, table: str, files: dict[str, str]) -> ControlGroups:
 
 
 def test_limits_of_version_2_hold_from_any_group_on_the_way_up(tmp_path: Path) -> None:
-    groups = tree(tmp_path, "0::/pod/box\n", {
-        "pod/box/cpu.max": "max 100000\n", "pod/cpu.max": "150000 100000\n",
-        "pod/box/memory.max": "8589934592\n", "pod/memory.max": "4294967296\n",
-        "pod/box/cpu.stat": "usage_usec 7\nthrottled_usec 2500000\n",
-        "pod/box/memory.events": "low 0\noom 1\noom_kill 3\n",
-    })
+    groups = tree(
+        tmp_path,
+        "0::/pod/box\n",
+        {
+            "pod/box/cpu.max": "max 100000\n",
+            "pod/cpu.max": "150000 100000\n",
+            "pod/box/memory.max": "8589934592\n",
+            "pod/memory.max": "4294967296\n",
+            "pod/box/cpu.stat": "usage_usec 7\nthrottled_usec 2500000\n",
+            "pod/box/memory.events": "low 0\noom 1\noom_kill 3\n",
+        },
+    )
     assert groups.cpu_limit_cores() == 1.5
     assert groups.memory_limit_bytes() == 4 << 30
     assert groups.throttled_seconds() == 2.5
@@ -41,11 +47,17 @@ def test_limits_of_version_2_hold_from_any_group_on_the_way_up(tmp_path: Path) -
 
 def test_limits_of_version_1_are_read_where_the_container_has_them_mounted(tmp_path: Path) -> None:
     """The kernel tells the host's path, which does not exist inside: the mounted root is the container's group."""
-    groups = tree(tmp_path, V1, {
-        "cpu/cpu.cfs_quota_us": "50000\n", "cpu/cpu.cfs_period_us": "100000\n",
-        "cpu/cpu.stat": "nr_throttled 2\nthrottled_time 1500000000\n",
-        "memory/memory.limit_in_bytes": "2147483648\n", "memory/memory.oom_control": "under_oom 0\noom_kill 5\n",
-    })
+    groups = tree(
+        tmp_path,
+        V1,
+        {
+            "cpu/cpu.cfs_quota_us": "50000\n",
+            "cpu/cpu.cfs_period_us": "100000\n",
+            "cpu/cpu.stat": "nr_throttled 2\nthrottled_time 1500000000\n",
+            "memory/memory.limit_in_bytes": "2147483648\n",
+            "memory/memory.oom_control": "under_oom 0\noom_kill 5\n",
+        },
+    )
     assert groups.cpu_limit_cores() == 0.5
     assert groups.memory_limit_bytes() == 2 << 30
     assert groups.throttled_seconds() == 1.5
@@ -53,10 +65,15 @@ def test_limits_of_version_1_are_read_where_the_container_has_them_mounted(tmp_p
 
 
 def test_no_limit_is_none_and_never_a_number(tmp_path: Path) -> None:
-    groups = tree(tmp_path, V1, {
-        "cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n",
-        "memory/memory.limit_in_bytes": "9223372036854771712\n",
-    })
+    groups = tree(
+        tmp_path,
+        V1,
+        {
+            "cpu/cpu.cfs_quota_us": "-1\n",
+            "cpu/cpu.cfs_period_us": "100000\n",
+            "memory/memory.limit_in_bytes": "9223372036854771712\n",
+        },
+    )
     assert (groups.cpu_limit_cores(), groups.memory_limit_bytes()) == (None, None)
     nothing = ControlGroups(tmp_path / "none", tmp_path / "none")
     found = (nothing.cpu_limit_cores(), nothing.memory_limit_bytes(), nothing.throttled_seconds(), nothing.oom_kills())
@@ -136,7 +153,15 @@ def test_every_attempt_tells_its_conditions(tmp_path: Path) -> None:
     (row,) = read_attempts(campaign)
     assert row.status is Status.COMPLETED
     assert row.telemetry_reasons["device_busy_seconds"] == "a processor has none"
-    names = {"device_busy_seconds", "other_cpu_cores", "steal_cpu_cores", "load_1_minute", "cpu_throttled_seconds",
-             "cpu_mhz_min", "cpu_mhz_mean", "cpu_mhz_max"}
+    names = {
+        "device_busy_seconds",
+        "other_cpu_cores",
+        "steal_cpu_cores",
+        "load_1_minute",
+        "cpu_throttled_seconds",
+        "cpu_mhz_min",
+        "cpu_mhz_mean",
+        "cpu_mhz_max",
+    }
     assert names <= row.telemetry.keys()
     assert {name for name in names if row.telemetry[name] is None} <= row.telemetry_reasons.keys()

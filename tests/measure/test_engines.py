@@ -29,9 +29,16 @@ MODEL = ROOT / "protocol" / "model"
 CASES = Path(__file__).parents[1] / "cases"
 LABELS = ("account", "billing", "delivery", "product", "returns", "technical")
 TEXTS = [
-    "Where is my parcel?", "I was charged twice for the same order and want my money back please.", "Broken screen.",
-    "I cannot log in since yesterday, the password is refused. " * 6, "Can I return the shoes?", "Size?",
-    "The invoice has the wrong address. " * 3, "ok", "Does the lamp work outside?", "It never arrived. " * 40,
+    "Where is my parcel?",
+    "I was charged twice for the same order and want my money back please.",
+    "Broken screen.",
+    "I cannot log in since yesterday, the password is refused. " * 6,
+    "Can I return the shoes?",
+    "Size?",
+    "The invoice has the wrong address. " * 3,
+    "ok",
+    "Does the lamp work outside?",
+    "It never arrived. " * 40,
 ]
 
 
@@ -47,12 +54,22 @@ def job_for(corpus: Path, model: Path = MODEL, labels: tuple[str, ...] = LABELS,
     folder = corpus.parent
     wanted = Settings(**({"max_length": 512, "threads": 1} | settings))
     return Job(
-        attempt_id="a", corpus=CorpusSource(str(corpus), "id", "text", len(TEXTS)),
+        attempt_id="a",
+        corpus=CorpusSource(str(corpus), "id", "text", len(TEXTS)),
         model=ModelSource(str(model), False, False, None, wanted.max_length or 512, labels, None),
-        settings=wanted.as_json(), seed=0, device="cpu", warm_up_inputs="longest_and_first", warm_up_passes=1,
-        sample_interval_seconds=0.05, timed=True, matrix_rate=False, journal=str(folder / "a.jsonl"),
+        settings=wanted.as_json(),
+        seed=0,
+        device="cpu",
+        warm_up_inputs="longest_and_first",
+        warm_up_passes=1,
+        sample_interval_seconds=0.05,
+        timed=True,
+        matrix_rate=False,
+        journal=str(folder / "a.jsonl"),
         results=str(folder / "a.results"),
-        result=str(folder / "a.result"), predictions=str(folder / "a.parquet"), spawned_mono_ns=time.monotonic_ns(),
+        result=str(folder / "a.result"),
+        predictions=str(folder / "a.parquet"),
+        spawned_mono_ns=time.monotonic_ns(),
         parent_pid=0,
     )
 
@@ -248,8 +265,14 @@ def tiny_model(folder: Path, kind: str, **changes: Any) -> Path:
 
     torch.manual_seed(1)
     common = {"vocab_size": 2000, "id2label": dict(enumerate(LABELS)), "num_labels": len(LABELS)}
-    encoder = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64,
-               "max_position_embeddings": 520, "pad_token_id": 0}
+    encoder = {
+        "hidden_size": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "intermediate_size": 64,
+        "max_position_embeddings": 520,
+        "pad_token_id": 0,
+    }
     configs = {
         "roberta": lambda: transformers.RobertaConfig(**(common | encoder | changes)),
         "bert": lambda: transformers.BertConfig(**(common | encoder | changes)),

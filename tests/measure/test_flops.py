@@ -9,8 +9,9 @@ import pytest
 from runner.measure.flops import EncoderShape, executed_flops, matrix_rate, real_flops
 from runner.measure.telemetry import Conditions, with_efficiency
 
-BERT_BASE = SimpleNamespace(model_type="bert", num_hidden_layers=12, hidden_size=768, intermediate_size=3072,
-                            num_labels=2)
+BERT_BASE = SimpleNamespace(
+    model_type="bert", num_hidden_layers=12, hidden_size=768, intermediate_size=3072, num_labels=2
+)
 
 
 def test_a_layer_is_counted_as_its_matrix_products() -> None:
@@ -24,8 +25,15 @@ def test_torch_counts_the_same_products() -> None:
     import transformers
     from torch.utils.flop_counter import FlopCounterMode
 
-    config = transformers.BertConfig(vocab_size=50, hidden_size=32, num_hidden_layers=2, num_attention_heads=2,
-                                     intermediate_size=64, num_labels=3, attn_implementation="eager")
+    config = transformers.BertConfig(
+        vocab_size=50,
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        num_labels=3,
+        attn_implementation="eager",
+    )
     model = transformers.BertForSequenceClassification(config).eval()
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         model(input_ids=torch.ones((3, 17), dtype=torch.long))
@@ -45,8 +53,19 @@ def test_padding_costs_and_skipping_saves() -> None:
 def test_unknown_families_are_null_with_a_reason() -> None:
     assert EncoderShape.of(SimpleNamespace(model_type="gpt2")) is None
     blank = Conditions({}, {}, None, None)
-    found = with_efficiency(blank, {"efficiency": {"flops_real": None, "flops_executed": None, "flops_reason": "gpt2",
-                                                   "matrix_flops_rate": 1e9}, "pass_seconds": 1.0}, None)
+    found = with_efficiency(
+        blank,
+        {
+            "efficiency": {
+                "flops_real": None,
+                "flops_executed": None,
+                "flops_reason": "gpt2",
+                "matrix_flops_rate": 1e9,
+            },
+            "pass_seconds": 1.0,
+        },
+        None,
+    )
     assert found.values["utilisation_real"] is None
     assert found.reasons["utilisation_real"] == "gpt2"
 

@@ -32,8 +32,13 @@ def test_the_number_of_layers_does_not_matter_without_gradients() -> None:
 
 
 def test_sizes_are_read_under_the_names_of_several_families() -> None:
-    bert = {"num_hidden_layers": 2, "hidden_size": 128, "intermediate_size": 512, "num_attention_heads": 2,
-            "max_position_embeddings": 512}
+    bert = {
+        "num_hidden_layers": 2,
+        "hidden_size": 128,
+        "intermediate_size": 512,
+        "num_attention_heads": 2,
+        "max_position_embeddings": 512,
+    }
     gpt = {"n_layer": 2, "n_embd": 128, "n_head": 2, "n_positions": 512}
     assert exercise.shape_of(bert) == exercise.shape_of(gpt) == SMALL
     with pytest.raises(NotUsable, match="heads"):
@@ -65,8 +70,13 @@ def test_it_checks_its_environment_first(tmp_path: Path) -> None:
     script.write_bytes(SCRIPT.read_bytes())
     (tmp_path / "torch.py").write_text("raise OSError('libcuda.so.1: cannot open')\n", encoding="utf-8")
     (tmp_path / "transformers.py").write_text("__version__ = '3.0.0'\n", encoding="utf-8")
-    found = subprocess.run([sys.executable, str(script), "--model", str(tmp_path / "none")], capture_output=True,
-                           text=True, check=False, env={"PYTHONPATH": str(tmp_path), "PATH": ""})
+    found = subprocess.run(
+        [sys.executable, str(script), "--model", str(tmp_path / "none")],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"PYTHONPATH": str(tmp_path), "PATH": ""},
+    )
     assert found.returncode == 2 and "Traceback" not in found.stderr
     assert "NOT torch: cannot be imported (OSError: libcuda.so.1" in found.stdout
     assert "NOT transformers: 3.0.0" in found.stdout and "NOT model" in found.stdout and "ok  Python" in found.stdout
@@ -76,8 +86,13 @@ def test_it_checks_its_environment_first(tmp_path: Path) -> None:
 @pytest.mark.e2e
 def test_estimate_and_observation_side_by_side() -> None:
     """The weights agree exactly with the loaded tensors; every observation names counter and scope."""
-    found = subprocess.run([sys.executable, str(SCRIPT), "--model", str(MODEL), "--batch", "4", "--length", "128",
-                            "--json"], capture_output=True, text=True, check=True, cwd="/")
+    found = subprocess.run(
+        [sys.executable, str(SCRIPT), "--model", str(MODEL), "--batch", "4", "--length", "128", "--json"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd="/",
+    )
     result = json.loads(found.stdout)
     assert result["estimate"]["weight_bytes"] == sum(
         size for name, size in _tensor_bytes(MODEL / "model.safetensors").items()
@@ -91,7 +106,7 @@ def test_estimate_and_observation_side_by_side() -> None:
 def _tensor_bytes(file: Path) -> dict[str, int]:
     """Values of each tensor of a safetensors file, in fp32 bytes."""
     data = file.read_bytes()
-    header = json.loads(data[8:8 + int.from_bytes(data[:8], "little")])
+    header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
     sizes = {}
     for name, entry in header.items():
         if name != "__metadata__":
@@ -127,7 +142,11 @@ def test_the_notebook_runs_from_top_to_bottom_in_the_lab_folder(tmp_path: Path) 
     (tmp_path / "memory.ipynb").write_bytes(notebook.read_bytes())
     environment = {"MEMORY_MODEL": str(MODEL), "MPLBACKEND": "agg", "OMP_NUM_THREADS": "1", "HOME": str(tmp_path)}
     done = subprocess.run(
-        [sys.executable, "-c", RUN_NOTEBOOK, "memory.ipynb"], cwd=tmp_path, capture_output=True, text=True, check=False,
+        [sys.executable, "-c", RUN_NOTEBOOK, "memory.ipynb"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
         env=environment,
     )
     assert done.returncode == 0, done.stderr

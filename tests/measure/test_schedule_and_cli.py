@@ -30,8 +30,14 @@ def attempt_for(item: Planned, status: Status, gpu: str = "cpu") -> Attempt:
     from tests.evidence.test_attempt_record import attempt
 
     return attempt(
-        attempt_id=f"{item.variant.id}-{item.slot.pass_index}", variant_id=item.variant.id, corpus_id=item.corpus_id,
-        seed=item.seed, slot=item.slot, status=status, gpu_declared=gpu, requested=item.variant.settings,
+        attempt_id=f"{item.variant.id}-{item.slot.pass_index}",
+        variant_id=item.variant.id,
+        corpus_id=item.corpus_id,
+        seed=item.seed,
+        slot=item.slot,
+        status=status,
+        gpu_declared=gpu,
+        requested=item.variant.settings,
     )
 
 
@@ -122,9 +128,9 @@ def test_progress_says_what_runs_and_how_long_it_may_take(capsys: pytest.Capture
         progress.ended(row)
         progress.started(planned[1])
         error = ErrorInfo(kind="killed", message="killed, cause unknown")
-        progress.ended(attempt_for(planned[1], Status.KILLED).model_copy(
-            update={"error": error, "completed_documents": 37}
-        ))
+        progress.ended(
+            attempt_for(planned[1], Status.KILLED).model_copy(update={"error": error, "completed_documents": 37})
+        )
         shown = capsys.readouterr().err
         assert "[1/3] cpu b1 pass 1: 1.250 s, 100 documents" in shown
         assert "1 of 4 passes were run before, 3 are left" in shown
@@ -185,8 +191,11 @@ def test_a_resumed_run_knows_how_long_an_attempt_takes(
     """From the phases of the attempts before; parts inside the pass are not added twice."""
     monkeypatch.setenv("COLUMNS", "120")
     planned = list(schedule(VARIANTS, ["c"], [0], 1))
-    phases = (Phase(name=PhaseName.LOAD, seconds=20.0), Phase(name=PhaseName.PASS, seconds=40.0),
-              Phase(name=PhaseName.INFERENCE, seconds=39.0, inside_pass=True))
+    phases = (
+        Phase(name=PhaseName.LOAD, seconds=20.0),
+        Phase(name=PhaseName.PASS, seconds=40.0),
+        Phase(name=PhaseName.INFERENCE, seconds=39.0, inside_pass=True),
+    )
     bar = Bar()
     bar.begin(planned, 6, [attempt_for(planned[0], Status.COMPLETED).model_copy(update={"phases": phases})])
     bar.started(planned[0])

@@ -100,9 +100,7 @@ def test_re09_a_retry_with_a_smaller_batch_is_an_attempt_of_its_own(
     events = json.loads((CASES / "RE-09" / "events.json").read_text(encoding="utf-8"))
     total, batch, done = events["total"], events["batch"], events["batches_done"]
     assert events["event"] == {"batch_index": done + 1, "type": "out of memory"}
-    campaign = light_campaign(
-        tmp_path, batches=(batch, batch // 2), documents=total, do="memory", at=done * batch
-    )
+    campaign = light_campaign(tmp_path, batches=(batch, batch // 2), documents=total, do="memory", at=done * batch)
     run(campaign, passes=1, batches=(batch,))
     (row,) = read_attempts(campaign)
     assert (row.status, row.completed_documents, row.expected_documents) == (Status.OUT_OF_MEMORY, done * batch, total)
@@ -242,8 +240,9 @@ def test_a_terminal_that_goes_away_stops_nothing(tmp_path: Path) -> None:
     )
     read_end, write_end = os.pipe()
     os.close(read_end)
-    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=Path(__file__).parents[2], stderr=write_end,
-                          check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)], cwd=Path(__file__).parents[2], stderr=write_end, check=False
+    )
     os.close(write_end)
     assert done.returncode == 0
     assert len(read_attempts(campaign)) == 2
@@ -280,8 +279,14 @@ def test_re01_a_journal_without_end_is_recovered_once(tmp_path: Path, capsys: py
     (row,) = read_attempts(campaign)
     store = AttemptStore(campaign)
     started = row.model_copy(
-        update={"attempt_id": "k1", "chain": store.next_link(row.chain.machine_id), "status": Status.STARTED,
-                "slot": row.slot.model_copy(update={"pass_index": 1}), "predictions": None, "journal": None}
+        update={
+            "attempt_id": "k1",
+            "chain": store.next_link(row.chain.machine_id),
+            "status": Status.STARTED,
+            "slot": row.slot.model_copy(update={"pass_index": 1}),
+            "predictions": None,
+            "journal": None,
+        }
     )
     store.start(started)
     shutil.copy(CASES / "RE-01" / "journal.jsonl", WorkFiles(campaign, "k1").journal)
@@ -306,8 +311,14 @@ def _lost(campaign: Campaign) -> Attempt:
     (row,) = read_attempts(campaign)
     store = AttemptStore(campaign)
     started = row.model_copy(
-        update={"attempt_id": "k2", "chain": store.next_link(row.chain.machine_id), "status": Status.STARTED,
-                "slot": row.slot.model_copy(update={"pass_index": 1}), "predictions": None, "journal": None}
+        update={
+            "attempt_id": "k2",
+            "chain": store.next_link(row.chain.machine_id),
+            "status": Status.STARTED,
+            "slot": row.slot.model_copy(update={"pass_index": 1}),
+            "predictions": None,
+            "journal": None,
+        }
     )
     store.start(started)
     return started
@@ -370,8 +381,13 @@ def test_a_record_that_does_not_fit_on_the_disk_leaves_no_half(tmp_path: Path) -
         "spool.add([1], np.ones((1, 2), np.float32))\n"
     )
     results, journal = tmp_path / "results", tmp_path / "journal.jsonl"
-    done = subprocess.run([sys.executable, "-c", code, str(results), str(journal)], cwd=Path(__file__).parents[2],
-                          capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(results), str(journal)],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert done.stdout.split() == ["27", "27"]
     positions, outputs = read_results(results)
     assert positions == [0, 1] and outputs[1].tolist() == [1.0, 1.0]
@@ -384,8 +400,16 @@ def test_a_record_that_does_not_fit_on_the_disk_leaves_no_half(tmp_path: Path) -
 
 def _end(**changes: object) -> ChildEnd:
     values: dict[str, object] = {
-        "exit_code": None, "signal_number": 9, "timed_out": False, "stopped_by": None, "elapsed_seconds": 1.0,
-        "cpu_seconds": 1.0, "peak_rss_bytes": 1, "oom_evidence": None, "result": None, "stderr_tail": "",
+        "exit_code": None,
+        "signal_number": 9,
+        "timed_out": False,
+        "stopped_by": None,
+        "elapsed_seconds": 1.0,
+        "cpu_seconds": 1.0,
+        "peak_rss_bytes": 1,
+        "oom_evidence": None,
+        "result": None,
+        "stderr_tail": "",
     }
     return ChildEnd(**(values | changes))  # type: ignore[arg-type]
 
@@ -423,4 +447,3 @@ def test_the_parent_uses_no_processor_while_a_worker_runs(tmp_path: Path) -> Non
     used = time.process_time() - before
     assert isinstance(outcome.written[0], Attempt)
     assert used < 0.6, "waiting must block: this is setup and writing only"
-

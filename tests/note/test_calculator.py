@@ -67,8 +67,14 @@ class Said:
         if line is None or line.total is None:
             headline = t.gettext(SCRIPT["nothing"], gpu=found.gpu.name, lots=lots, cards=gpus)
         else:
-            headline = t.gettext(SCRIPT["headline"], gpu=found.gpu.name, package=self.name(line), lots=lots,
-                                 cost=self.cost(line), cards=gpus)
+            headline = t.gettext(
+                SCRIPT["headline"],
+                gpu=found.gpu.name,
+                package=self.name(line),
+                lots=lots,
+                cost=self.cost(line),
+                cards=gpus,
+            )
         shorter = [one for one in found.lines if line and one.covers and one.offer is None and one.hours < line.hours]
         names = ", ".join(self.name(one) for one in shorter)
         table = [[self.name(one), f"{one.hours}\u00a0h", self.cost(one), self.cover(one)] for one in found.lines]

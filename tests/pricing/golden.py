@@ -18,8 +18,16 @@ VECTORS = HERE / "golden_prices.json"
 GPUS = ("plain", "pair", "unpriced")
 LOTS = ("1", "2", "7", "999")
 ASKED: tuple[tuple[str | None, str | None], ...] = (
-    ("3", None), ("7", None), ("30", None), (None, "72"), (None, "72:00:01"), ("7", "96.5"), (None, "168"),
-    (None, "719.999999"), (None, "721"), (None, "0"),
+    ("3", None),
+    ("7", None),
+    ("30", None),
+    (None, "72"),
+    (None, "72:00:01"),
+    ("7", "96.5"),
+    (None, "168"),
+    (None, "719.999999"),
+    (None, "721"),
+    (None, "0"),
 )
 ACCEPTED = (None, "0", "1", "3", "8")
 
@@ -39,7 +47,9 @@ def answer(question: dict[str, str | None]) -> dict[str, Any]:
     assert question["gpu"] is not None and question["lots"] is not None
     try:
         found = core.quote(
-            core.read_catalogue(TARIFFS), question["gpu"], core.parse_count(question["lots"], "lots", 1),
+            core.read_catalogue(TARIFFS),
+            question["gpu"],
+            core.parse_count(question["lots"], "lots", 1),
             days=None if days is None else int(days),
             window_seconds=None if hours is None else core.parse_hours(hours),
             accepted=None if accepted is None else int(accepted),

@@ -23,7 +23,7 @@ TASKS = (ROOT / "tests" / "cases" / "PR-08" / "tasks.csv").read_bytes()
 QUIET = settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 TIME = r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}:\d{2})?"
-PIECES = st.sampled_from([b"", b"\xff", *(bytes([code]) for code in b"\x00\r\n\",;9-TZ:=.")])
+PIECES = st.sampled_from([b"", b"\xff", *(bytes([code]) for code in b'\x00\r\n",;9-TZ:=.')])
 DAMAGE = st.lists(st.tuples(st.integers(0, 2000), st.integers(0, 3), PIECES), min_size=1, max_size=4)
 
 
@@ -31,7 +31,7 @@ def damaged(data: bytes, damage: list[tuple[int, int, bytes]]) -> bytes:
     """The bytes with some places cut out and something else put there."""
     for place, length, piece in damage:
         at = place % len(data)
-        data = data[:at] + piece + data[at + length:]
+        data = data[:at] + piece + data[at + length :]
     return data
 
 

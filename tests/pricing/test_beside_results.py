@@ -24,7 +24,8 @@ from tests.decide.worlds import World
 
 ROOT = Path(__file__).resolve().parents[2]
 HEADER = (
-    "gpu,device_pattern,cards_per_lot,memory_gib_per_card,days,price_per_lot,currency,catalogue_date,source,lots_available"
+    "gpu,device_pattern,cards_per_lot,memory_gib_per_card,days,"
+    "price_per_lot,currency,catalogue_date,source,lots_available"
 )
 
 
@@ -45,7 +46,9 @@ def test_catalogues_stand_side_by_side_with_date_and_source() -> None:
     three = catalogue("three", "x 1 3 1.00 EUR")
     found = side_by_side([one, two, three], "h", Wanted(cards=4), days=7)
     assert [(item.lots, item.answer.total if item.answer else item.reason) for item in found] == [
-        (4, Decimal("2200.00")), (2, Decimal("1800.00")), (None, "not in this catalogue"),
+        (4, Decimal("2200.00")),
+        (2, Decimal("1800.00")),
+        (None, "not in this catalogue"),
     ]
     assert [item.catalogue.name for item in cheapest_by_currency(found)["EUR"]] == ["two"]
     assert found[0].answer is not None and found[0].answer.offer is not None
@@ -54,8 +57,10 @@ def test_catalogues_stand_side_by_side_with_date_and_source() -> None:
 
 def test_currencies_are_never_compared_and_ties_are_all_named() -> None:
     """PR-12: no conversion without a stated rate and date."""
-    many = [catalogue(name, f"h 1 7 {price}") for name, price in
-            (("a", "300.00 EUR"), ("b", "1.00 USD"), ("c", "300.00 EUR"), ("d", "301.00 EUR"))]
+    many = [
+        catalogue(name, f"h 1 7 {price}")
+        for name, price in (("a", "300.00 EUR"), ("b", "1.00 USD"), ("c", "300.00 EUR"), ("d", "301.00 EUR"))
+    ]
     best = cheapest_by_currency(side_by_side(many, "h", Wanted(), days=7))
     names = {code: [one.catalogue.name for one in ones] for code, ones in best.items()}
     assert names == {"EUR": ["a", "c"], "USD": ["b"]}
@@ -103,8 +108,11 @@ def test_the_plan_is_shown_against_the_attempts() -> None:
 def test_tasks_that_nobody_planned_are_shown_too() -> None:
     _, planned = read_window(ROOT / "protocol" / "plan.toml")
     surprise = replace(planned.tasks[0], id="driver-update")
-    later = replace(planned.tasks[0], start=planned.tasks[0].start + timedelta(hours=1),
-                    end=planned.tasks[0].end + timedelta(hours=3))
+    later = replace(
+        planned.tasks[0],
+        start=planned.tasks[0].start + timedelta(hours=1),
+        end=planned.tasks[0].end + timedelta(hours=3),
+    )
     rows = compare(planned, [surprise, later])
     assert rows[-1].id == "driver-update" and rows[-1].reason == "not in the plan"
     assert (rows[0].later_seconds, rows[0].longer_seconds) == (3600, 7200)
@@ -114,8 +122,11 @@ def test_phases_outside_the_pass_are_added_up() -> None:
     """M17: they occupy the rental. Unknown is left out, parts inside the pass are not added twice."""
     world = World()
     world.passes("A", "b1", 10, 11, 12)
-    phases = (Phase(name=PhaseName.LOAD, seconds=0.1), Phase(name=PhaseName.READ, seconds=9.0, inside_pass=True),
-              Phase(name=PhaseName.DOWNLOAD, seconds=None, reason="local"))
+    phases = (
+        Phase(name=PhaseName.LOAD, seconds=0.1),
+        Phase(name=PhaseName.READ, seconds=9.0, inside_pass=True),
+        Phase(name=PhaseName.DOWNLOAD, seconds=None, reason="local"),
+    )
     assert phase_totals([changed(one, phases=phases) for one in world.attempts]) == {"load": Decimal("0.3")}
 
 
@@ -125,8 +136,15 @@ def test_phases_outside_the_pass_are_added_up() -> None:
 def test_a_forecast_shows_which_package_the_measured_range_needs() -> None:
     """The range lies across the limit of 3 days: the spread decides, and that is said."""
     prices = catalogue("c", "h 1 3 300.00 EUR", "h 1 7 550.00 EUR")
-    found = forecast(1_000_000, measured_documents=1000, fastest=Decimal(250), slowest=Decimal(260), catalogue=prices,
-                     gpu="h", other_seconds=Decimal(3600))
+    found = forecast(
+        1_000_000,
+        measured_documents=1000,
+        fastest=Decimal(250),
+        slowest=Decimal(260),
+        catalogue=prices,
+        gpu="h",
+        other_seconds=Decimal(3600),
+    )
     assert (found.fastest_seconds, found.slowest_seconds) == (253_600, 263_600)
     assert found.package_changes
     assert [answer.best.days for answer in (found.fastest, found.slowest) if answer and answer.best] == [3, 7]
@@ -160,7 +178,14 @@ def test_a_forecast_is_monotone_and_never_too_short(documents: int, measured: in
 
 def test_the_shipped_tariffs_answer_a_forecast() -> None:
     prices = load_catalogue(ROOT / "tariffs.csv")
-    found = forecast(10**6, measured_documents=1000, fastest=Decimal(400), slowest=Decimal(500), catalogue=prices,
-                     gpu="b200", devices=2)
+    found = forecast(
+        10**6,
+        measured_documents=1000,
+        fastest=Decimal(400),
+        slowest=Decimal(500),
+        catalogue=prices,
+        gpu="b200",
+        devices=2,
+    )
     assert found.slowest is not None and found.slowest.best is not None
     assert found.slowest.best.total == Decimal("2071.00")

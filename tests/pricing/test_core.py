@@ -39,7 +39,8 @@ def test_the_shipped_catalogue_holds_the_two_known_prices_and_nothing_else() -> 
     """M40: two prices of 24 September 2026."""
     found = load_catalogue(ROOT / "tariffs.csv")
     assert [(o.gpu, o.days, o.price_per_lot, o.currency, str(o.catalogue_date)) for o in found.offers] == [
-        ("rtx-4090", 7, Decimal("110.00"), "USD", "2026-09-24"), ("b200", 7, Decimal("2071.00"), "USD", "2026-09-24"),
+        ("rtx-4090", 7, Decimal("110.00"), "USD", "2026-09-24"),
+        ("b200", 7, Decimal("2071.00"), "USD", "2026-09-24"),
     ]
     assert [(gpu.name, gpu.cards_per_lot) for gpu in found.gpus] == [("rtx-4090", 1), ("b200", 2)]
     assert [str(gpu.memory_gib_per_card) for gpu in found.gpus] == ["24", "180"]
@@ -73,12 +74,32 @@ def test_a_price_that_is_not_in_the_file_is_not_derived() -> None:
 @pytest.mark.parametrize(
     ("column", "value"),
     [
-        ("gpu", ""), ("gpu", "../x"), ("gpu", " h"), ("device_pattern", "("), ("device_pattern", ""),
-        ("cards_per_lot", "0"), ("cards_per_lot", "1.0"), ("cards_per_lot", "١"), ("memory_gib_per_card", "-1"),
-        ("days", "5"), ("days", "07"), ("price_per_lot", "1.234"), ("price_per_lot", "1e3"), ("price_per_lot", "+1.00"),
-        ("price_per_lot", "-1.00"), ("price_per_lot", "0.00"), ("price_per_lot", "01.00"), ("price_per_lot", "NaN"),
-        ("price_per_lot", " 1.00"), ("price_per_lot", "1.5"), ("currency", "eur"), ("currency", "EURO"),
-        ("currency", "XQQ"), ("catalogue_date", "24.9.2026"), ("catalogue_date", "2026-02-30"), ("source", ""),
+        ("gpu", ""),
+        ("gpu", "../x"),
+        ("gpu", " h"),
+        ("device_pattern", "("),
+        ("device_pattern", ""),
+        ("cards_per_lot", "0"),
+        ("cards_per_lot", "1.0"),
+        ("cards_per_lot", "١"),
+        ("memory_gib_per_card", "-1"),
+        ("days", "5"),
+        ("days", "07"),
+        ("price_per_lot", "1.234"),
+        ("price_per_lot", "1e3"),
+        ("price_per_lot", "+1.00"),
+        ("price_per_lot", "-1.00"),
+        ("price_per_lot", "0.00"),
+        ("price_per_lot", "01.00"),
+        ("price_per_lot", "NaN"),
+        ("price_per_lot", " 1.00"),
+        ("price_per_lot", "1.5"),
+        ("currency", "eur"),
+        ("currency", "EURO"),
+        ("currency", "XQQ"),
+        ("catalogue_date", "24.9.2026"),
+        ("catalogue_date", "2026-02-30"),
+        ("source", ""),
         ("source", "\x1b[31m"),
     ],
 )
@@ -136,7 +157,10 @@ def test_hourly_offers_are_another_billing_kind() -> None:
     hours = Decimal(3600) * 96
     answer = choose_package(found, "h", devices=1, window_seconds=hours + 1)
     assert [(line.name, line.total) for line in answer.lines] == [
-        ("3 days", None), ("7 days", Decimal("550.00")), ("30 days", None), ("hourly", Decimal("43.6500")),
+        ("3 days", None),
+        ("7 days", Decimal("550.00")),
+        ("30 days", None),
+        ("hourly", Decimal("43.6500")),
     ]
     assert answer.best is not None and answer.best.days == 7
     ranked = choose_package(found, "h", devices=1, window_seconds=hours + 1, billing=("package", "hourly"))
@@ -146,9 +170,7 @@ def test_hourly_offers_are_another_billing_kind() -> None:
 # ---- the cases -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("seconds", "days", "total"), [(72 * 3600, 3, "300.00"), (72 * 3600 + 1, 7, "550.00")]
-)
+@pytest.mark.parametrize(("seconds", "days", "total"), [(72 * 3600, 3, "300.00"), (72 * 3600 + 1, 7, "550.00")])
 def test_exactly_equal_covers(seconds: int, days: int, total: str) -> None:
     """PR-01, M35: 72 h fit 3 days; one second more needs 7 days, not two packages of 3."""
     answer = choose_package(
@@ -166,7 +188,10 @@ def test_money_is_exact_and_rounded_half_up_for_display_only() -> None:
     per = {name: core.cost_per_corpus(costs[name], int(row["accepted"])).value for name, row in rows.items()}
     assert costs["a"] == Decimal("3.30") and per["b"] == Fraction(1, 8)
     assert [core.money_text(value) for value in (per["b"], per["d"], per["c1"], per["c2"]) if value] == [
-        "0.13", "3.33", "3.33", "3.33",
+        "0.13",
+        "3.33",
+        "3.33",
+        "3.33",
     ]
     assert per["c1"] is not None and per["c2"] is not None and per["c2"] < per["c1"]
     assert distinct_texts([per["c1"], per["c2"]]) == ("3.334", "3.333")
@@ -189,8 +214,10 @@ def test_declared_number_formats() -> None:
 @pytest.mark.parametrize("amount", ["1.23,4567", "1,234.56", "12.34.567", ".5", "1 234,56", "abc"])
 def test_amounts_outside_the_declared_format_are_refused(amount: str, tmp_path: Path) -> None:
     file = tmp_path / "t.csv"
-    file.write_text(f"{HEADER};\n".replace(",", ";").replace(";\n", "\n") + LINE.replace(",", ";").replace(
-        "550.00", amount) + "\n", encoding="utf-8")
+    file.write_text(
+        f"{HEADER};\n".replace(",", ";").replace(";\n", "\n") + LINE.replace(",", ";").replace("550.00", amount) + "\n",
+        encoding="utf-8",
+    )
     with pytest.raises(InputRefused) as refused:
         load_formatted_catalogue(file, read_number_format(CASES / "PR-11" / "format_eu.json"))
     assert "550" not in str(refused.value)
@@ -224,7 +251,9 @@ def test_lots_are_whole_and_cards_are_not_counted_twice() -> None:
         needs = [int(row["cards_needed"]) for row in csv.DictReader(stream)]
     answers = [choose_package(tariffs, "B200-type", devices=n, window_seconds=Decimal(3600)) for n in needs]
     assert [(a.lots, a.best.total if a.best else None, a.unused_cards) for a in answers] == [
-        (2, Decimal("1800.00"), 0), (2, Decimal("1800.00"), 1), (1, Decimal("900.00"), 1),
+        (2, Decimal("1800.00"), 0),
+        (2, Decimal("1800.00"), 1),
+        (1, Decimal("900.00"), 1),
     ]
 
 
@@ -287,8 +316,12 @@ def test_money_is_exact(price: Decimal, lots: int, accepted: int) -> None:
     assert -Fraction(1, 200) <= per.value - shown < Fraction(1, 200), "half up"
 
 
-@given(st.lists(st.tuples(st.sampled_from([3, 7, 30]), AMOUNTS), unique_by=lambda pair: pair[0]),
-       st.integers(1, 800 * 3600), st.integers(0, 3600), st.randoms())
+@given(
+    st.lists(st.tuples(st.sampled_from([3, 7, 30]), AMOUNTS), unique_by=lambda pair: pair[0]),
+    st.integers(1, 800 * 3600),
+    st.integers(0, 3600),
+    st.randoms(),
+)
 @settings(deadline=None, max_examples=100)
 def test_packages_are_monotone_and_order_does_not_matter(
     prices: list[tuple[int, Decimal]], seconds: int, more: int, random: object
@@ -317,15 +350,25 @@ def test_the_script_runs_alone(tmp_path: Path) -> None:
     (tmp_path / "tariffs.csv").write_bytes((ROOT / "tariffs.csv").read_bytes())
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([sys.executable, "-I", str(script), *arguments], capture_output=True, text=True,
-                              cwd="/", env={"LC_ALL": "C"}, check=False)
+        return subprocess.run(
+            [sys.executable, "-I", str(script), *arguments],
+            capture_output=True,
+            text=True,
+            cwd="/",
+            env={"LC_ALL": "C"},
+            check=False,
+        )
 
     good = run("--gpu", "rtx-4090", "--days", "7", "--lots", "2", "--accepted-results", "0")
     assert good.returncode == 0 and "220.00 USD, 2 GPUs" in good.stdout and "undefined" in good.stdout
     bad = run("--gpu", "b200", "--days", "3")
     assert bad.returncode == 2 and bad.stdout == "" and "3 days of b200" in bad.stderr
-    for arguments in (["--gpu", "b200"], ["--gpu", "zz", "--days", "7"], ["--gpu", "b200", "--days", "-7"],
-                      ["--gpu", "b200", "--days", "7", "--accepted-results", "1.5"]):
+    for arguments in (
+        ["--gpu", "b200"],
+        ["--gpu", "zz", "--days", "7"],
+        ["--gpu", "b200", "--days", "-7"],
+        ["--gpu", "b200", "--days", "7", "--accepted-results", "1.5"],
+    ):
         assert run(*arguments).returncode == 2
 
 
@@ -337,8 +380,9 @@ def test_the_script_runs_on_every_python_that_is_here(version: str, tmp_path: Pa
         pytest.skip(f"no Python {version} on this machine")
     script = ROOT / "runner" / "pricing" / "core.py"
     asked = ["--gpu", "b200", "--window-hours", "72:00:01", "--tariffs", str(ROOT / "tariffs.csv")]
-    found = subprocess.run([python, "-I", "-B", "-W", "error", str(script), *asked], capture_output=True, text=True,
-                           check=False)
+    found = subprocess.run(
+        [python, "-I", "-B", "-W", "error", str(script), *asked], capture_output=True, text=True, check=False
+    )
     assert found.returncode == 0 and found.stdout.startswith("b200, 7 days, 1 lot: 2,071.00 USD, 2 GPUs")
 
 

@@ -87,7 +87,9 @@ def test_an_hour_that_is_two_instants_is_written_with_its_offset(tmp_path: Path)
     file = tmp_path / "x.ics"
     file.write_text(
         "BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:x\r\nBEGIN:VEVENT\r\nUID:a\r\nDTSTART:20261025T013000Z\r\n"
-        "DURATION:PT2H\r\nCATEGORIES:collection,delivery\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n", encoding="utf-8")
+        "DURATION:PT2H\r\nCATEGORIES:collection,delivery\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n",
+        encoding="utf-8",
+    )
     text = plan_text(plan, read_calendar(file))
     assert 'start = "2026-10-25T02:30:00+01:00"' in text and 'end = "2026-10-25T04:30"' in text
 

@@ -15,11 +15,26 @@ from runner.pricing.rental import Expected, match_rental, read_rental
 
 ROOT = Path(__file__).resolve().parents[2]
 START = datetime(2027, 10, 4, 7, tzinfo=UTC)
-EXPECTED = Expected("rtx-4090", 2, 7, Decimal("220.00"), "USD", (START, START + timedelta(hours=96)),
-                    provider="Example Cloud", order="00123")
+EXPECTED = Expected(
+    "rtx-4090",
+    2,
+    7,
+    Decimal("220.00"),
+    "USD",
+    (START, START + timedelta(hours=96)),
+    provider="Example Cloud",
+    order="00123",
+)
 RENTAL = Rental(
-    provider="Example Cloud", order="00123", gpu="rtx-4090", lots=2, days=7, starts_at="2027-10-04T09:00+02:00",
-    ends_at="2027-10-11T09:00+02:00", amount="220.00", currency="USD",
+    provider="Example Cloud",
+    order="00123",
+    gpu="rtx-4090",
+    lots=2,
+    days=7,
+    starts_at="2027-10-04T09:00+02:00",
+    ends_at="2027-10-11T09:00+02:00",
+    amount="220.00",
+    currency="USD",
 )
 
 
@@ -33,9 +48,14 @@ def test_a_record_that_fits_the_decision() -> None:
 @pytest.mark.parametrize(
     ("change", "field"),
     [
-        ({"provider": "Example cloud"}, "provider"), ({"order": "123"}, "order"),
-        ({"gpu": "b200"}, "gpu"), ({"gpu": "RTX-4090"}, "gpu"), ({"lots": 1}, "lots"), ({"amount": "220.01"}, "amount"),
-        ({"currency": "EUR"}, "currency"), ({"ends_at": "2027-10-11T08:59:59+02:00"}, "period"),
+        ({"provider": "Example cloud"}, "provider"),
+        ({"order": "123"}, "order"),
+        ({"gpu": "b200"}, "gpu"),
+        ({"gpu": "RTX-4090"}, "gpu"),
+        ({"lots": 1}, "lots"),
+        ({"amount": "220.01"}, "amount"),
+        ({"currency": "EUR"}, "currency"),
+        ({"ends_at": "2027-10-11T08:59:59+02:00"}, "period"),
         ({"starts_at": "2027-10-04T10:00+02:00", "ends_at": "2027-10-11T10:00+02:00"}, "window"),
         ({"starts_at": "2027-09-30T09:00+02:00", "ends_at": "2027-10-07T09:00+02:00"}, "window"),
     ],
@@ -88,9 +108,13 @@ def test_nothing_is_said_to_be_as_decided_where_nothing_is_decided() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "column"),
     [
-        ('"0.00"', "0.0", "amount"), ('"0.00"', '"-1.00"', "amount"), ('"0.00"', '"1,00"', "amount"),
-        ('order = "none"', "order = 123", "order"), ('order = "none"', 'order = " "', "order"),
-        ("lots = 1", "lots = 0", "lots"), ("lots = 1", "lots = 1\nhours = 5", "hours"),
+        ('"0.00"', "0.0", "amount"),
+        ('"0.00"', '"-1.00"', "amount"),
+        ('"0.00"', '"1,00"', "amount"),
+        ('order = "none"', "order = 123", "order"),
+        ('order = "none"', 'order = " "', "order"),
+        ("lots = 1", "lots = 0", "lots"),
+        ("lots = 1", "lots = 1\nhours = 5", "hours"),
         ("2027-10-04T09:00+02:00", "2027-10-04T09:00", "starts_at"),
         ("2027-10-11T09:00+02:00", "2027-09-30T09:00+02:00", "ends_at"),
         ('gpu = "cpu"\n', "", "gpu"),

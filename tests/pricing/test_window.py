@@ -97,8 +97,11 @@ def test_the_order_of_the_tasks_in_the_plan_does_not_matter(tasks: list[tuple[in
 
 def test_tasks_of_a_configuration_are_left_out_for_the_others() -> None:
     """What waits for a task of another configuration waits for what that task waits for."""
-    plan = plan_of(START, task("b", after=("a",), duration="5:00:00", configuration="b8"),
-                   task("c", after=("b",), duration="1:00:00", kind="collection"))
+    plan = plan_of(
+        START,
+        task("b", after=("a",), duration="5:00:00", configuration="b8"),
+        task("c", after=("b",), duration="1:00:00", kind="collection"),
+    )
     assert access_window(plan, configuration="b8").window_seconds == 7 * HOUR
     assert access_window(plan, configuration="b1").window_seconds == 2 * HOUR
 
@@ -116,8 +119,15 @@ def test_tasks_of_a_configuration_are_left_out_for_the_others() -> None:
         ((START, task("b", start="2027-10-04T09:30", duration="1:00:00", after=("a",))), "has ended", "task[2].start"),
         ((START, task("b", after=("a",), duration="90:00")), "H:MM:SS", "task[2].duration"),
         ((START, task("b", start="2027-10-04", duration="1:00:00")), "not a time", "task[2].start"),
-        ((START, task("b", start="2027-10-04T09:30", duration="1:00:00", kind="collection"),
-          task("c", start="2027-10-04T10:00", duration="9:00:00")), "still runs", "task"),
+        (
+            (
+                START,
+                task("b", start="2027-10-04T09:30", duration="1:00:00", kind="collection"),
+                task("c", start="2027-10-04T10:00", duration="9:00:00"),
+            ),
+            "still runs",
+            "task",
+        ),
         ((START, task("a", after=("a",), duration="1:00:00")), "same id", "task"),
         ((task("a", start="2027-10-04T09:00", duration="1:00:00"),), "no task is the delivery", "task"),
     ],
@@ -201,11 +211,17 @@ def test_24_00_is_the_end_of_the_day() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("2026-03-29T02:30", "does not exist"), ("2026-10-25T02:30", "two instants"),
+        ("2026-03-29T02:30", "does not exist"),
+        ("2026-10-25T02:30", "two instants"),
         ("2026-02-30T10:00", "time of day"),
-        ("2027-10-04T09:60", "time of day"), ("2027-10-04T09:00+19:00", "offset"), ("2027-10-04T09:00+01:60", "offset"),
-        ("2027-10-04 09h00", "not a time"), ("٢٠٢٦-10-05T09:00", "not a time"), ("0000-01-01T00:00", "time of day"),
-        ("9999-12-31T24:00Z", "time of day"), ("0001-01-01T00:00+10:00", "calendar"),
+        ("2027-10-04T09:60", "time of day"),
+        ("2027-10-04T09:00+19:00", "offset"),
+        ("2027-10-04T09:00+01:60", "offset"),
+        ("2027-10-04 09h00", "not a time"),
+        ("٢٠٢٦-10-05T09:00", "not a time"),
+        ("0000-01-01T00:00", "time of day"),
+        ("9999-12-31T24:00Z", "time of day"),
+        ("0001-01-01T00:00+10:00", "calendar"),
     ],
 )
 def test_what_is_not_one_instant_is_refused(text: str, words: str) -> None:
@@ -239,10 +255,13 @@ GOOD_TASK = "T1,2026-05-04T08:00Z,2026-05-04T12:00Z"
     [
         (f"task,start,end\n{GOOD_TASK}\n{GOOD_TASK}\n", "same name"),
         ("task,start,end\nT1,2026-05-04T12:00Z,2026-05-04T08:00Z\n", "before it starts"),
-        ("task,start\nT1,2026-05-04T12:00Z\n", "columns"), ("task,start,end,end\n", "columns"),
-        ("task,start,end,price\n", "columns"), (f"task,start,end\n{GOOD_TASK},x\n", "4 fields"),
+        ("task,start\nT1,2026-05-04T12:00Z\n", "columns"),
+        ("task,start,end,end\n", "columns"),
+        ("task,start,end,price\n", "columns"),
+        (f"task,start,end\n{GOOD_TASK},x\n", "4 fields"),
         (f"task,start,end,kind\n{GOOD_TASK},party\n", "kind of task"),
-        (f"task,start,end,lots\n{GOOD_TASK},0\n", "whole number"), ('task,start,end\n"T1', "CSV"),
+        (f"task,start,end,lots\n{GOOD_TASK},0\n", "whole number"),
+        ('task,start,end\n"T1', "CSV"),
         ("task,start,end\n ,2026-05-04T08:00Z,2026-05-04T12:00Z\n", "needs a name"),
     ],
 )
@@ -275,11 +294,16 @@ def test_overlapping_tasks_are_united() -> None:
 
 
 def test_waits_and_gaps_are_paid_but_not_busy() -> None:
-    plan = plan_of(START, task("w", after=("a",), duration="10:00:00", kind="wait"),
-                   task("c", start="2027-10-05T09:00", duration="1:00:00", kind="collection"))
+    plan = plan_of(
+        START,
+        task("w", after=("a",), duration="10:00:00", kind="wait"),
+        task("c", start="2027-10-05T09:00", duration="1:00:00", kind="collection"),
+    )
     found = access_window(plan)
     assert [int(x) for x in (found.window_seconds, found.busy_seconds, found.waiting_seconds)] == [
-        25 * HOUR, 2 * HOUR, 23 * HOUR,
+        25 * HOUR,
+        2 * HOUR,
+        23 * HOUR,
     ]
 
 
@@ -307,8 +331,12 @@ def test_union_agrees_with_counting_minutes(spans: list[tuple[int, int]], seed: 
     assert window_of(tasks) == found
 
 
-@given(st.datetimes(datetime(2000, 1, 1), datetime(2035, 1, 1)), st.sampled_from(  # noqa: DTZ001
-    ["Europe/Berlin", "America/New_York", "Asia/Tokyo", "Australia/Lord_Howe", "Asia/Kathmandu", "UTC"]))
+@given(
+    st.datetimes(datetime(2000, 1, 1), datetime(2035, 1, 1)),  # noqa: DTZ001
+    st.sampled_from(
+        ["Europe/Berlin", "America/New_York", "Asia/Tokyo", "Australia/Lord_Howe", "Asia/Kathmandu", "UTC"]
+    ),
+)
 @settings(deadline=None, max_examples=100)
 def test_an_instant_shown_in_a_zone_reads_back_the_same(moment: datetime, zone: str) -> None:
     instant = moment.replace(tzinfo=UTC, microsecond=0)

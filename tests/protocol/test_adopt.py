@@ -25,14 +25,24 @@ ROOT = Path(__file__).parents[2]
 def demo(tmp_path: Path) -> Campaign:
     """The files of a fresh clone: the embedded protocol and plan, before any freeze."""
     campaign = Campaign(tmp_path)
-    shutil.copytree(ROOT / "protocol", campaign.protocol_dir, ignore=shutil.ignore_patterns(
-        "reference", "baseline", "keys", "protocol.lock.json*", "locks"))
+    shutil.copytree(
+        ROOT / "protocol",
+        campaign.protocol_dir,
+        ignore=shutil.ignore_patterns("reference", "baseline", "keys", "protocol.lock.json*", "locks"),
+    )
     return campaign
 
 
 def source(folder: Path) -> Path:
-    rows = [(f"m{number:03d}", "please help me with this order " * (1 + number % 40) + str(number),
-             "billing" if number % 2 else "returns", "mail") for number in range(120)]
+    rows = [
+        (
+            f"m{number:03d}",
+            "please help me with this order " * (1 + number % 40) + str(number),
+            "billing" if number % 2 else "returns",
+            "mail",
+        )
+        for number in range(120)
+    ]
     rows[7] = (*rows[7][:1], "", *rows[7][2:])
     return write_csv(folder / "messages.csv", ("id", "text", "label", "channel"), rows)
 
@@ -109,8 +119,21 @@ def test_m4_a_frozen_protocol_takes_no_other_corpus(tmp_path: Path, capsys: pyte
 def test_a_subgroup_that_the_new_corpus_has_not_is_refused(
     demo: Campaign, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["--campaign", str(tmp_path), "corpus", "--from", str(source(tmp_path)), "--skip-empty", "--band",
-                "any:1+:20"]) == 0
+    assert (
+        run(
+            [
+                "--campaign",
+                str(tmp_path),
+                "corpus",
+                "--from",
+                str(source(tmp_path)),
+                "--skip-empty",
+                "--band",
+                "any:1+:20",
+            ]
+        )
+        == 0
+    )
     before = demo.protocol.read_bytes(), demo.plan.read_bytes()
     assert run(["--campaign", str(tmp_path), "protocol", "use-corpus", "messages"]) == 2
     assert "stratum='short' has no document in the new corpus" in capsys.readouterr().err
@@ -122,8 +145,24 @@ def test_protocol_new_writes_a_plan_that_freezes(tmp_path: Path, capsys: pytest.
     campaign = make_campaign(tmp_path)
     campaign.protocol.unlink()
     campaign.plan.unlink()
-    options = ["--name", "mine", "--text", "Which?", "--corpus", "corpus/final.csv", "--model", "model",
-               "--metric", "accuracy", "--threshold", "0.8", "--max-drop", "0.01", "--min-agreement", "0.95"]
+    options = [
+        "--name",
+        "mine",
+        "--text",
+        "Which?",
+        "--corpus",
+        "corpus/final.csv",
+        "--model",
+        "model",
+        "--metric",
+        "accuracy",
+        "--threshold",
+        "0.8",
+        "--max-drop",
+        "0.01",
+        "--min-agreement",
+        "0.95",
+    ]
     new = ["--campaign", str(tmp_path), "protocol", "new", *options]
     assert run([*new, "--start", "2027-10-04T09:00"]) == 2
     assert "belong together" in capsys.readouterr().err
@@ -143,7 +182,7 @@ LAYOUTS = {
     "on one line": 'a = 1\n[t]\nk = "old"  # why\nn = 2\n',
     "over many lines": 'a = 1\n[t]\nk = [\n  "x",  # one\n  "y",\n]\nn = 2\n',
     "inline table": 'a = 1\nt = {k = "old", n = 2}\n',
-    "dotted": 'a = 1\nt.k = \'old\'\nt.n = 2\n',
+    "dotted": "a = 1\nt.k = 'old'\nt.n = 2\n",
     "long text": 'a = 1\n[t]\nk = """\nold\n"""\nn = 2\n',
 }
 
@@ -176,9 +215,7 @@ def test_m4_keys_are_added_and_taken_out(tmp_path: Path) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.text(st.characters(codec="utf-8", exclude_categories=("Cs",)), max_size=20))
-def test_m4_any_text_is_written_so_that_it_is_read_back(
-    tmp_path_factory: pytest.TempPathFactory, value: str
-) -> None:
+def test_m4_any_text_is_written_so_that_it_is_read_back(tmp_path_factory: pytest.TempPathFactory, value: str) -> None:
     """Property: control characters, quotation marks and backslashes survive the edit."""
     folder = tmp_path_factory.mktemp("edit")
     changes: dict[Place, object] = {("t", "k"): value, ("t", "l"): (value,)}

@@ -49,11 +49,23 @@ class Hub(BaseHTTPRequestHandler):
             if commit not in self.files:
                 self._send(404, b'{"error": "Revision not found"}', {"X-Error-Code": "RevisionNotFound"})
             elif parts[0] == "tree":
-                self._json([{"type": "file", "path": name, "size": len(data), "oid": hashlib.sha1(data).hexdigest()}
-                            for name, data in self.files[commit].items()])
+                self._json(
+                    [
+                        {"type": "file", "path": name, "size": len(data), "oid": hashlib.sha1(data).hexdigest()}
+                        for name, data in self.files[commit].items()
+                    ]
+                )
             else:
-                self._json({"id": "org/name", "modelId": "org/name", "sha": commit, "private": False, "tags": [],
-                            "siblings": [{"rfilename": name} for name in self.files[commit]]})
+                self._json(
+                    {
+                        "id": "org/name",
+                        "modelId": "org/name",
+                        "sha": commit,
+                        "private": False,
+                        "tags": [],
+                        "siblings": [{"rfilename": name} for name in self.files[commit]],
+                    }
+                )
             return
         if path.startswith("/org/name/resolve/"):
             revision, _, name = path.removeprefix("/org/name/resolve/").partition("/")
@@ -111,8 +123,14 @@ def runner(
 ) -> subprocess.CompletedProcess[str]:
     kept = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
     environment = {
-        **kept, "PYTHONPATH": str(ROOT), "HF_ENDPOINT": endpoint, "HF_HOME": str(campaign.root.parent / "hf"),
-        "HF_HUB_DISABLE_XET": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "NO_PROXY": "*", **variables,
+        **kept,
+        "PYTHONPATH": str(ROOT),
+        "HF_ENDPOINT": endpoint,
+        "HF_HOME": str(campaign.root.parent / "hf"),
+        "HF_HUB_DISABLE_XET": "1",
+        "HF_HUB_DISABLE_TELEMETRY": "1",
+        "NO_PROXY": "*",
+        **variables,
     }
     environment.pop("HF_HUB_OFFLINE", None) if "HF_HUB_OFFLINE" not in variables else None
     command = [sys.executable, "-m", "runner", "--campaign", str(campaign.root), *arguments]

@@ -43,8 +43,9 @@ def campaign_of(tmp_path: Path, case: str, protocol: str = SIMPLE_PROTOCOL) -> C
 def predictions_of(tmp_path: Path, case: str, table: LabelTable) -> Path:
     ids, logits = logits_of(case)
     decoded = decode(logits, table)
-    rows = [(name, label, repr(float(score))) for name, label, score in
-            zip(ids, decoded.labels, decoded.score, strict=True)]
+    rows = [
+        (name, label, repr(float(score))) for name, label, score in zip(ids, decoded.labels, decoded.score, strict=True)
+    ]
     return write_csv(tmp_path / "predictions.csv", ("id", "label", "score"), rows)
 
 
@@ -154,8 +155,13 @@ def test_logits_of_another_width_are_a_contradiction() -> None:
 
 
 @settings(max_examples=100, deadline=None)
-@given(arrays.arrays(np.float32, st.tuples(st.integers(1, 6), st.just(3)),
-                     elements=st.floats(allow_nan=False, allow_infinity=False, width=32)))
+@given(
+    arrays.arrays(
+        np.float32,
+        st.tuples(st.integers(1, 6), st.just(3)),
+        elements=st.floats(allow_nan=False, allow_infinity=False, width=32),
+    )
+)
 def test_scores_are_probabilities_whatever_the_logits(logits: np.ndarray) -> None:
     """Property: no overflow, rows sum to 1, the chosen class has the largest score."""
     decoded = decode(logits, LabelTable(("a", "b", "c")))

@@ -34,7 +34,7 @@ ROOT = Path(__file__).parents[2]
 DOCUMENT = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
 EXAMPLE = next(code for code in re.findall(r"```python\n(.*?)```", DOCUMENT, re.DOTALL) if "cost_saved" in code)
 TABLES = next(text for text in re.findall(r"```toml\n(.*?)```", DOCUMENT, re.DOTALL) if "[evaluation]" in text)
-QUALITY = PROTOCOL[PROTOCOL.index("[quality]"):PROTOCOL.index("[[quality.subgroup]]")]
+QUALITY = PROTOCOL[PROTOCOL.index("[quality]") : PROTOCOL.index("[[quality.subgroup]]")]
 OWN_PROTOCOL = PROTOCOL.replace(QUALITY, TABLES + "\n")
 
 
@@ -72,9 +72,7 @@ def test_m2_the_example_of_the_documentation_is_frozen_and_judged(
     assert main.interval_method is None and verdict.baseline_metric is not None
     assert verdict.baseline_metric.metric == "cost_saved"
     assert next(check.status for check in verdict.checks if check.name == "drop") == "failed"  # 0.167 > 0.05
-    assert verdict.reasons == (
-        "drop: cost_saved drops by 0.166666666667 from the baseline, above 0.05",
-    )
+    assert verdict.reasons == ("drop: cost_saved drops by 0.166666666667 from the baseline, above 0.05",)
     assert not list(campaign.protocol_dir.rglob("__pycache__"))
 
 
@@ -226,8 +224,14 @@ def test_m45_verify_runs_no_code_that_came_with_what_it_verifies(
 
 @pytest.mark.parametrize(
     ("value", "exact"),
-    [("0.1", Fraction(1, 10)), ("Fraction(1, 3)", Fraction(1, 3)), ("Decimal('0.30')", Fraction(3, 10)),
-     ("1", Fraction(1)), ("numpy.float64(0.1)", Fraction(1, 10)), ("None", None)],
+    [
+        ("0.1", Fraction(1, 10)),
+        ("Fraction(1, 3)", Fraction(1, 3)),
+        ("Decimal('0.30')", Fraction(3, 10)),
+        ("1", Fraction(1)),
+        ("numpy.float64(0.1)", Fraction(1, 10)),
+        ("None", None),
+    ],
 )
 def test_m29_numbers_stay_exact(tmp_path: Path, value: str, exact: Fraction | None) -> None:
     """DESIGN 6.2: a float counts as the decimal that Python shows, 0.1 as one tenth. What it prints goes to stderr."""
@@ -284,8 +288,10 @@ def test_m2_right_answers_come_from_a_procedure(tmp_path: Path) -> None:
         ("def right(texts): return 'pos'", "the right answers are 0 for 10 documents"),
         ("def right(texts): return [None] * len(texts)", "the right answer of document 'd00' is no label"),
         ("def right(labels): return labels", "asks for something that there is not"),
-        ("import random\ndef right(ids): return [random.choice(['pos', 'neg']) for _ in ids * 99][:len(ids)]",
-         "two right answers for"),
+        (
+            "import random\ndef right(ids): return [random.choice(['pos', 'neg']) for _ in ids * 99][:len(ids)]",
+            "two right answers for",
+        ),
         ("def right(ids): return ['maybe' for _ in ids]", "are no labels of the model"),
         ("def right(ids): return 1 / 0", "failed: ZeroDivisionError"),
     ],

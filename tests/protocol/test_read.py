@@ -107,8 +107,10 @@ def test_m28_what_a_metric_below_zero_may_lose_is_twice_as_much(tmp_path: Path) 
 
 
 def test_all_faults_are_named_at_once(tmp_path: Path) -> None:
-    text = PROTOCOL.replace('"offline"', '"server"').replace('threshold = "0.80"', "threshold = 0.8").replace(
-        "revision = 1", "revision = 0"
+    text = (
+        PROTOCOL.replace('"offline"', '"server"')
+        .replace('threshold = "0.80"', "threshold = 0.8")
+        .replace("revision = 1", "revision = 0")
     )
     error = refused(tmp_path, text)
     assert error.what == "the quality protocol has 3 faults"
@@ -121,7 +123,7 @@ def test_all_faults_are_named_at_once(tmp_path: Path) -> None:
     ("data", "words"),
     [
         (b"\xef\xbb\xbf[question]\n", "byte-order mark"),
-        (b"[question]\nname = \"\xff\"\n", "not UTF-8"),
+        (b'[question]\nname = "\xff"\n', "not UTF-8"),
         (b"[question\n", "not valid TOML"),
         (b"a = " + b"[" * 5000 + b"]" * 5000, "nested too deeply"),
         (b"a = " + b"9" * 5000, "too many digits"),
@@ -160,8 +162,15 @@ def test_places_in_every_kind_of_toml(tmp_path: Path) -> None:
     )
     document = read_toml(path, what="test")
     lines = {
-        ("odd key", "b"): 2, ("t", 0): 5, ("t", 0, "a", "x"): 6, ("t", 0, "a", "y", 1): 7, ("t", 0, "sub", "z"): 9,
-        ("t", 1): 10, ("t", 1, "sub", "z"): 12, ("t", 1, "sub", "unknown"): 11, ("nothing",): None,
+        ("odd key", "b"): 2,
+        ("t", 0): 5,
+        ("t", 0, "a", "x"): 6,
+        ("t", 0, "a", "y", 1): 7,
+        ("t", 0, "sub", "z"): 9,
+        ("t", 1): 10,
+        ("t", 1, "sub", "z"): 12,
+        ("t", 1, "sub", "unknown"): 11,
+        ("nothing",): None,
     }
     assert {place: document.line(place) for place in lines} == lines
 
@@ -171,8 +180,9 @@ TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=("Cs",)), max_si
 
 
 def toml_text(text: str) -> str:
-    escaped = "".join(f"\\U{ord(char):08x}" if char in '"\\' or ord(char) < 32 or ord(char) == 127 else char
-                      for char in text)
+    escaped = "".join(
+        f"\\U{ord(char):08x}" if char in '"\\' or ord(char) < 32 or ord(char) == 127 else char for char in text
+    )
     return f'"{escaped}"'
 
 
@@ -181,8 +191,8 @@ def toml_text(text: str) -> str:
 def test_the_scanner_finds_every_key(tmp_path_factory: pytest.TempPathFactory, content: dict[str, object]) -> None:
     """Property: whatever keys and values are, each key is found on its own line."""
     lines = [
-        f"{toml_text(key)} = " + (toml_text(value) if isinstance(value, str) else
-                                  "[" + ", ".join(map(toml_text, value)) + "]")  # type: ignore[call-overload]
+        f"{toml_text(key)} = "
+        + (toml_text(value) if isinstance(value, str) else "[" + ", ".join(map(toml_text, value)) + "]")  # type: ignore[call-overload]
         for key, value in content.items()
     ]
     path = tmp_path_factory.mktemp("toml") / "t.toml"

@@ -25,12 +25,35 @@ from runner.protocol.toml import read_toml
 
 HOUSE = Path(runner.__file__).parent
 READERS = (
-    "catalogue/devices.py", "corpus/columns.py", "corpus/parquet.py", "corpus/read.py", "corpus/scan.py",
-    "corpus/table.py", "evidence/campaign.py", "evidence/canonical.py", "evidence/model.py", "evidence/signing.py",
-    "pricing/calendar.py", "pricing/core.py", "pricing/formats.py", "pricing/planfile.py", "pricing/rental.py",
-    "pricing/tariffs.py", "pricing/tasks.py", "pricing/times.py", "protocol/judgement.py", "protocol/labels.py",
-    "protocol/lengths.py", "protocol/lockfile.py", "protocol/modelfiles.py", "protocol/predictions.py",
-    "protocol/read.py", "protocol/reference.py", "protocol/toml.py", "protocol/variants.py", "seal/pdfkey.py",
+    "catalogue/devices.py",
+    "corpus/columns.py",
+    "corpus/parquet.py",
+    "corpus/read.py",
+    "corpus/scan.py",
+    "corpus/table.py",
+    "evidence/campaign.py",
+    "evidence/canonical.py",
+    "evidence/model.py",
+    "evidence/signing.py",
+    "pricing/calendar.py",
+    "pricing/core.py",
+    "pricing/formats.py",
+    "pricing/planfile.py",
+    "pricing/rental.py",
+    "pricing/tariffs.py",
+    "pricing/tasks.py",
+    "pricing/times.py",
+    "protocol/judgement.py",
+    "protocol/labels.py",
+    "protocol/lengths.py",
+    "protocol/lockfile.py",
+    "protocol/modelfiles.py",
+    "protocol/predictions.py",
+    "protocol/read.py",
+    "protocol/reference.py",
+    "protocol/toml.py",
+    "protocol/variants.py",
+    "seal/pdfkey.py",
 )
 
 
@@ -50,7 +73,6 @@ def test_every_refusal_of_a_reader_is_written_with_a_next_step(name: str) -> Non
         )
     ]
     assert without == []
-
 
 
 def read_labels(path: Path) -> Any:

@@ -16,9 +16,26 @@ from runner.protocol.read import read_plan, read_protocol
 from tests.support.small_campaign import ROWS, make_attempt, make_campaign, store_attempt, write_csv, write_predictions
 
 ROOT = Path(__file__).parents[2]
-NEW = ["protocol", "new", "--name", "mine", "--text", 'Which "one"?', "--corpus", "corpus/final.csv",
-       "--model", "model", "--metric", "macro_f1",
-       "--threshold", "0.8", "--max-drop", "0.01", "--min-agreement", "0.95"]
+NEW = [
+    "protocol",
+    "new",
+    "--name",
+    "mine",
+    "--text",
+    'Which "one"?',
+    "--corpus",
+    "corpus/final.csv",
+    "--model",
+    "model",
+    "--metric",
+    "macro_f1",
+    "--threshold",
+    "0.8",
+    "--max-drop",
+    "0.01",
+    "--min-agreement",
+    "0.95",
+]
 
 
 def test_new_writes_a_protocol_that_can_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -140,5 +140,3 @@ def test_two_folders_are_refused(tmp_path: Path) -> None:
         write_container(stream, {"a/x": b"", "b/x": b""})
     with pytest.raises(NotAccepted, match="one folder"):
         read_bag(path)
-
-

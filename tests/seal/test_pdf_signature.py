@@ -244,8 +244,8 @@ def test_keys_that_cannot_sign_are_refused_with_their_reason(tmp_path: Path) -> 
     key = ed25519.Ed25519PrivateKey.generate()
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "ed25519")])
     now = datetime.datetime.now(datetime.UTC)
-    made = (
-        x509.CertificateBuilder(name, name, key.public_key(), 1, now, now + datetime.timedelta(days=1)).sign(key, None)
+    made = x509.CertificateBuilder(name, name, key.public_key(), 1, now, now + datetime.timedelta(days=1)).sign(
+        key, None
     )
     data = pkcs12.serialize_key_and_certificates(b"ed25519", key, made, None, NoEncryption())
     (tmp_path / "user.p12").write_bytes(data)

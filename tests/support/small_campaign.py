@@ -16,8 +16,10 @@ from runner.evidence.store import AttemptStore
 from runner.protocol.schema import Lock
 
 Rows = Sequence[Sequence[str]]
-ROWS: Rows = [(f"d{number:02d}", f"text number {number}", "pos" if number % 2 else "neg", "short" if number < 6 else
-               "long") for number in range(10)]
+ROWS: Rows = [
+    (f"d{number:02d}", f"text number {number}", "pos" if number % 2 else "neg", "short" if number < 6 else "long")
+    for number in range(10)
+]
 
 PROTOCOL = """\
 schema_version = "protocol/1"

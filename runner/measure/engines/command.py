@@ -25,8 +25,19 @@ from runner.measure.memory import Timeline
 from runner.measure.repeat import Repeater
 
 _SETTINGS = (
-    "batch_size", "precision", "quantization", "compile", "attention", "padding", "padding_side", "max_length",
-    "truncation", "grouping", "threads", "workers", "devices",
+    "batch_size",
+    "precision",
+    "quantization",
+    "compile",
+    "attention",
+    "padding",
+    "padding_side",
+    "max_length",
+    "truncation",
+    "grouping",
+    "threads",
+    "workers",
+    "devices",
 )
 _LONGEST_LINE = 65536
 

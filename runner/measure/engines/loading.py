@@ -57,9 +57,7 @@ def load_tokenizer(source: ModelSource, settings: dict[str, Any]) -> Tokenising:
     tokenizer = AutoTokenizer.from_pretrained(
         source.path, local_files_only=True, trust_remote_code=source.allow_custom_code
     )
-    return Tokenising(
-        tokenizer, source, truncation=settings["truncation"], padding_side=settings["padding_side"]
-    )
+    return Tokenising(tokenizer, source, truncation=settings["truncation"], padding_side=settings["padding_side"])
 
 
 def _load_weights(source: ModelSource, attention: str, dtype: Any) -> tuple[Any, tuple[str, ...]]:
@@ -84,7 +82,8 @@ def _load_weights(source: ModelSource, attention: str, dtype: Any) -> tuple[Any,
     missing = sorted(report.get("missing_keys", ()))
     if missing:
         raise AttemptFailed(
-            "failed", "model without trained weights",
+            "failed",
+            "model without trained weights",
             f"{len(missing)} weights are not in the model's files and would be random, first {missing[0]}",
         )
     unexpected = sorted(report.get("unexpected_keys", ()))

@@ -35,7 +35,7 @@ def packed_engine(job: Job, torch_module: Any) -> BatchedEngine:
     """Load the model, rebuild it without padding, compare both. Raises `Unsupported`."""
     settings = job.settings
     if settings["padding"] != "none":
-        raise Unsupported("engine packed pads nothing: declare padding = \"none\"")
+        raise Unsupported('engine packed pads nothing: declare padding = "none"')
     if settings["compile"] != "none":
         raise Unsupported("engine packed does not use torch.compile")
     attend, name = _attention(settings, job.device)
