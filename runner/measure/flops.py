@@ -10,8 +10,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from runner.measure.oom import memory_evidence
+
 _ENCODERS = ("bert", "roberta", "xlm-roberta", "camembert", "electra", "distilbert")
-_MATRIX_SIDE = 1024
+_LEAST_SIDE, _MOST_SIDE = 1024, 16384
+_LONG_ENOUGH_SECONDS = 0.001
 _LEAST_SECONDS = 0.5
 
 
@@ -68,13 +71,36 @@ def executed_flops(shape: EncoderShape, rectangles: Iterable[tuple[int, int]], *
 
 
 def matrix_rate(torch: Any, device: str, dtype: Any) -> float:
-    """Operations per second of a square matrix product on this device, type and number of threads.
+    """Operations per second of square matrix products on this device, type and number of threads.
 
-    The fastest block counts: it is what the device can do, the others are what it was kept from.
+    The side doubles until one product lasts long enough that launching it costs nothing beside it (on a large card
+    1024 would measure the launch); the best rate counts: it is what the device can do. Values are random: a card
+    computes ones with less power, and so faster, than it ever computes data.
     """
+    best, side = 0.0, _LEAST_SIDE
+    while side <= _MOST_SIDE:
+        try:
+            seconds = _product_seconds(torch, device, dtype, side)
+        except RuntimeError as error:
+            if best == 0.0 or memory_evidence(error) is None:
+                raise
+            break  # no memory left beside the model: the sides before it count
+        best = max(best, 2 * side**3 / seconds)
+        if seconds >= _LONG_ENOUGH_SECONDS:
+            break
+        side *= 2
+    return best
+
+
+def _product_seconds(torch: Any, device: str, dtype: Any, side: int) -> float:
+    """Seconds of one product in the fastest block; the timer waits for the device before and after each block."""
     from torch.utils.benchmark import Timer
 
-    left = torch.ones((_MATRIX_SIDE, _MATRIX_SIDE), device=device, dtype=dtype)
-    timer = Timer("left @ left", globals={"left": left}, num_threads=torch.get_num_threads())
-    seconds = min(timer.blocked_autorange(min_run_time=_LEAST_SECONDS).times)
-    return float(2 * _MATRIX_SIDE**3 / seconds)
+    generator = torch.Generator(device=device).manual_seed(0)
+    left, right = (torch.randn((side, side), device=device, dtype=dtype, generator=generator) for _ in range(2))
+    timer = Timer(
+        "torch.mm(left, right, out=out)",
+        globals={"torch": torch, "left": left, "right": right, "out": torch.empty_like(left)},
+        num_threads=torch.get_num_threads(),
+    )
+    return float(min(timer.blocked_autorange(min_run_time=_LEAST_SECONDS).times))

@@ -74,6 +74,8 @@ class TorchKit:
         random.seed(job.seed)
         np.random.seed(job.seed)  # models with custom code may use the global generator
         torch.manual_seed(job.seed)
+        # fp32 means fp32, whatever an image's variables say (TORCH_ALLOW_TF32_CUBLAS_OVERRIDE).
+        torch.set_float32_matmul_precision("highest")
         if job.settings["threads"] is not None:
             torch.set_num_threads(job.settings["threads"])
         if job.device == "cpu":

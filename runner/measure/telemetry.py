@@ -76,14 +76,14 @@ def with_efficiency(found: Conditions, result: Mapping[str, Any], rate: float | 
     if not efficiency:
         return found
     reasons = dict(found.reasons)
-    why = efficiency.pop("flops_reason", None)
+    why, no_rate = efficiency.pop("flops_reason", None), efficiency.pop("matrix_rate_reason", None)
     # What the device can do is the fastest that was seen of it: a rate taken beside others makes none slower.
     rate = max(filter(None, (efficiency["matrix_flops_rate"], rate)), default=None)
     efficiency["matrix_flops_rate_used"] = rate
     if rate is None:
         reasons["matrix_flops_rate_used"] = _NO_RATE
     if efficiency["matrix_flops_rate"] is None:
-        reasons["matrix_flops_rate"] = "measured in the first pass only"
+        reasons["matrix_flops_rate"] = str(no_rate or "measured in the first pass only")
     for name, flops in (("real", efficiency["flops_real"]), ("executed", efficiency["flops_executed"])):
         share = None if not rate or flops is None else flops / result["pass_seconds"] / rate
         beyond = share is not None and share > 1

@@ -102,16 +102,18 @@ class FakeStream:
         self.queued = 0
         self.waits: list[str] = []
         self.pinned: set[int] = set()
+        self.events = 0
 
     def event(self, enable_timing: bool = False) -> FakeEvent:
-        return FakeEvent(self)
+        self.events += 1
+        return FakeEvent(self, enable_timing)
 
 
 class FakeEvent:
-    """`torch.cuda.Event` of a `FakeStream`."""
+    """`torch.cuda.Event` of a `FakeStream`: refuses times that torch refuses."""
 
-    def __init__(self, stream: FakeStream) -> None:
-        self._stream = stream
+    def __init__(self, stream: FakeStream, timing: bool) -> None:
+        self._stream, self._timing = stream, timing
         self._at = 0
 
     def record(self) -> None:
@@ -126,6 +128,10 @@ class FakeEvent:
         self._stream.done = max(self._stream.done, self._at)
 
     def elapsed_time(self, other: FakeEvent) -> float:
+        if not (self._timing and other._timing):
+            raise ValueError("Both events must be created with argument 'enable_timing=True'.")
+        if not (self.query() and other.query()):
+            raise ValueError("Both events must be completed before calculating elapsed time.")
         return float(other._at - self._at) * 500.0
 
 

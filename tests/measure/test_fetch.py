@@ -86,6 +86,64 @@ def test_the_fake_card_sees_what_the_library_itself_would_wait_for(corpus: Path)
     assert "__bool__" in stream.waits
 
 
+def test_re09_out_of_memory_on_a_card_keeps_the_batches_that_it_had_finished(corpus: Path) -> None:  # noqa: F811
+    """RE-09: batch 6 of 8 documents each does not fit. 40 are done, although nobody had fetched them yet."""
+    stream, ledger = FakeStream(), Remember()
+    engine = engine_on_card(corpus, stream, batch_size=8)
+    forward: Any = engine._forward
+    compute, calls = forward.logits, iter(range(100))
+
+    def sixth_fails(inputs: Any) -> Any:
+        if next(calls) == 5:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return compute(inputs)
+
+    forward.logits = sixth_fails
+    with pytest.raises(torch.OutOfMemoryError):
+        engine.classify(TEXTS * 10, ledger, Parts(time.monotonic_ns), Work())
+    assert ledger.positions == list(range(40))
+
+
+def test_a_ledger_that_refused_a_batch_is_given_nothing_more() -> None:
+    """RE-01: a full disk may have torn the last row of the spool; another row behind it would be read wrongly."""
+    stream = FakeStream()
+    card = card_torch(torch, stream)
+    given: list[Sequence[int]] = []
+
+    class Full:
+        def add(self, positions: Sequence[int], outputs: Any) -> None:
+            given.append(positions)
+            raise OSError("no space left")
+
+    fetch = Fetch(card, Full(), Parts(lambda: 0))
+    for batch in range(3):
+        fetch.run([batch], lambda inputs: inputs, card.full((1, 2), 0.0, device="cuda"))
+    with pytest.raises(OSError, match="no space"):
+        fetch.drain()
+    fetch.rescue()
+    assert given == [[0]]
+
+
+def test_m20_pinned_blocks_and_events_serve_again(corpus: Path) -> None:  # noqa: F811
+    """Pinning memory waits for the card: outputs that stayed views of pinned blocks would cost one per batch."""
+    stream = FakeStream()
+    card = card_torch(torch, stream)
+    kept: list[Any] = []
+
+    class Keep:
+        def add(self, positions: Sequence[int], outputs: Any) -> None:
+            kept.append(outputs)
+
+    fetch = Fetch(card, Keep(), Parts(lambda: 0))
+    for batch in range(50):
+        fetch.run([batch], lambda inputs: inputs, card.full((1, 2), float(batch), device="cuda"))
+        stream.done = stream.queued  # a card that keeps up
+    fetch.drain()
+    assert [float(outputs[0, 0]) for outputs in kept] == [float(batch) for batch in range(50)]
+    assert all(outputs.base is None and outputs.flags.owndata for outputs in kept), "views of nothing"
+    assert stream.events <= 6, "three events per batch under way, not per batch of the corpus"
+
+
 def test_tokenising_ahead_is_in_effect_and_recorded(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
     from runner.measure.engines.tokenizing import Tokenising
 

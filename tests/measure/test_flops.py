@@ -101,6 +101,52 @@ def test_a_share_above_one_is_no_share() -> None:
     assert "faster than the matrix product" in told.reasons["utilisation_executed"]
 
 
+class LaunchBound:
+    """A large card: every product takes 5 us to launch, and 1 ns per million operations."""
+
+    sides: list[int] = []  # noqa: RUF012 - of one test
+    memory_for = 1 << 20
+
+    def __init__(self, _: str, globals: dict[str, object], num_threads: int) -> None:
+        self._side = len(globals["left"])  # type: ignore[arg-type]
+
+    def blocked_autorange(self, min_run_time: float) -> SimpleNamespace:
+        import torch
+
+        if self._side > self.memory_for:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        self.sides.append(self._side)
+        return SimpleNamespace(times=[max(5e-6, 2 * self._side**3 / 1e15)])
+
+
+@pytest.mark.parametrize(("memory_for", "sides"), [(1 << 20, [1024, 2048, 4096, 8192]), (2048, [1024, 2048])])
+def test_the_matrix_rate_of_a_large_card_is_not_that_of_its_launches(
+    monkeypatch: pytest.MonkeyPatch, memory_for: int, sides: list[int]
+) -> None:
+    """Issue 6, point 5: at 1024 a product of 2 us would be measured as 5: the rate less than half, the use doubled."""
+    torch = pytest.importorskip("torch")
+    benchmark = pytest.importorskip("torch.utils.benchmark")
+    monkeypatch.setattr(benchmark, "Timer", LaunchBound)
+    monkeypatch.setattr(torch, "randn", lambda size, **_: torch.empty(size, dtype=torch.float16))
+    monkeypatch.setattr(LaunchBound, "sides", [])
+    monkeypatch.setattr(LaunchBound, "memory_for", memory_for)
+    assert matrix_rate(torch, "cpu", torch.float16) == pytest.approx(1e15)
+    assert LaunchBound.sides == sides
+
+
+def test_no_memory_for_the_matrix_rate_ends_no_completed_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    benchmark = pytest.importorskip("torch.utils.benchmark")
+    monkeypatch.setattr(benchmark, "Timer", LaunchBound)
+    monkeypatch.setattr(LaunchBound, "memory_for", 0)
+    with pytest.raises(torch.OutOfMemoryError):
+        matrix_rate(torch, "cpu", torch.float32)
+    counted = {"flops_real": 10.0, "flops_executed": 40.0, "matrix_flops_rate": None, "matrix_rate_reason": "no room"}
+    found = with_efficiency(Conditions({}, {}, None, None), {"efficiency": counted, "pass_seconds": 2.0}, None)
+    assert found.reasons["matrix_flops_rate"] == "no room"
+    assert "matrix_rate_reason" not in found.values
+
+
 def test_the_matrix_rate_is_that_of_the_fastest_block(monkeypatch: pytest.MonkeyPatch) -> None:
     torch = pytest.importorskip("torch")
     benchmark = pytest.importorskip("torch.utils.benchmark")

@@ -13,7 +13,7 @@ from runner.measure.batches import plan_batches
 from runner.measure.clocks import Parts
 from runner.measure.engines.ahead import Ahead
 from runner.measure.engines.base import Loaded
-from runner.measure.engines.fetch import Fetch
+from runner.measure.engines.fetch import Fetch, Nowhere
 from runner.measure.engines.loading import (
     LoadedModel,
     effective_attention,
@@ -24,11 +24,13 @@ from runner.measure.engines.tokenizing import CHUNK_DOCUMENTS, Tokens
 from runner.measure.flops import EncoderShape, executed_flops, real_flops
 from runner.measure.flops import matrix_rate as measured_rate
 from runner.measure.job import Job, Unsupported, ZeroTokens
+from runner.measure.oom import memory_evidence
 from runner.measure.passes import Ledger, Work
 
 # Settings below `extra` that engines of this kind read.
 _EXTRA = frozenset({"memory_margin_mib", "tokenise_ahead", "dynamic_shapes"})
 _FIRST_DOCUMENTS = 32
+_COMPILER = ("torch._inductor", "torch._dynamo", "triton")
 
 
 class Forward(Protocol):
@@ -52,10 +54,11 @@ class Compiles(Protocol):
     """A forward that is compiled for signatures of its inputs."""
 
     recompiled_shapes: list[str]
+    runs_per_shape: int
 
     def signature(self, inputs: Any) -> tuple[object, ...]: ...
-    def compiled(self) -> int:
-        """The compiling is over; how many graphs there are."""
+    def compiled(self) -> str:
+        """The compiling is over; the mode that is in effect, `none` where nothing was compiled."""
 
     def recompilations(self) -> int: ...
 
@@ -90,22 +93,27 @@ class BatchedEngine:
 
     def classify(self, texts: Sequence[str], ledger: Ledger, parts: Parts, work: Work) -> None:
         fetch = None if self._on_cpu else Fetch(self._torch, ledger, parts)
-        with self._torch.inference_mode():
-            for positions, tokens in self._batches(texts, parts, work):
-                work.batches += 1
-                work.largest_batch = max(work.largest_batch, len(positions))
-                with parts.busy("transfer"):
-                    inputs = self._forward.inputs(tokens, work)
+        try:
+            with self._torch.inference_mode():
+                for positions, tokens in self._batches(texts, parts, work):
+                    work.batches += 1
+                    work.largest_batch = max(work.largest_batch, len(positions))
+                    with parts.busy("transfer"):
+                        inputs = self._forward.inputs(tokens, work)
+                    if fetch is not None:
+                        fetch.run(positions, self._forward.logits, inputs)
+                        continue
+                    with parts.busy("inference"):
+                        logits = self._forward.logits(inputs)
+                    with parts.busy("materialise"):
+                        ledger.add(positions, logits.float().numpy())
                 if fetch is not None:
-                    fetch.run(positions, self._forward.logits, inputs)
-                    continue
-                with parts.busy("inference"):
-                    logits = self._forward.logits(inputs)
-                with parts.busy("materialise"):
-                    ledger.add(positions, logits.float().numpy())
+                    fetch.drain()
+                    work.device_seconds = fetch.device_seconds
+        except Exception:
             if fetch is not None:
-                fetch.drain()
-                work.device_seconds = fetch.device_seconds
+                fetch.rescue()
+            raise
 
     def _batches(self, texts: Sequence[str], parts: Parts, work: Work) -> Iterator[tuple[list[int], Tokens]]:
         """`(positions, tokens)` per batch; in corpus order only some texts are tokenised ahead."""
@@ -144,10 +152,18 @@ class BatchedEngine:
             return
         plan = list(self._batches(texts, Parts(lambda: 0), Work()))
         longest = max(plan, key=lambda item: max(map(len, item[1].ids)))
+        # The way of the pass: its pinned blocks and events are there before it begins.
+        fetch = None if self._on_cpu else Fetch(self._torch, Nowhere(), Parts(lambda: 0))
         with self._torch.inference_mode():
             for _ in range(passes):
-                for _, tokens in (longest, plan[0]):
-                    self._forward.logits(self._forward.inputs(tokens, Work())).float().cpu()
+                for positions, tokens in (longest, plan[0]):
+                    inputs = self._forward.inputs(tokens, Work())
+                    if fetch is None:
+                        self._forward.logits(inputs).float()
+                    else:
+                        fetch.run(positions, self._forward.logits, inputs)
+            if fetch is not None:
+                fetch.drain()
 
     def compile(self, texts: Sequence[str]) -> None:
         """One batch of every signature; a build that cannot compile is found here, not in the pass."""
@@ -160,9 +176,9 @@ class BatchedEngine:
                 signature = self._forward.signature(inputs)
                 if signature not in seen:
                     seen.add(signature)
-                    self._try_to_compile(inputs)
-        if not self._forward.compiled():
-            self.loaded.effective["compile"] = "none"  # nothing was compiled: the model runs as it is
+                    for _ in range(self._forward.runs_per_shape):
+                        self._try_to_compile(inputs)
+        self.loaded.effective["compile"] = self._forward.compiled()
 
     def missing_shapes(self, texts: Sequence[str]) -> tuple[str, ...]:
         if not isinstance(self._forward, Compiles):
@@ -178,7 +194,8 @@ class BatchedEngine:
         try:
             self._forward.logits(inputs)
         except Exception as error:
-            if type(error).__module__.startswith(("torch._inductor", "torch._dynamo")):
+            # Memory that ran out while compiling is no verdict on the build.
+            if memory_evidence(error) is None and type(error).__module__.startswith(_COMPILER):
                 lines = [line.strip() for line in str(error).splitlines() if line.strip()]
                 cause = next((line for line in lines if "rror" in line), lines[0] if lines else "no message")
                 what = f"{type(error).__name__}: {cause[:300]}"
@@ -204,8 +221,11 @@ class BatchedEngine:
             )
         if matrix_rate:
             dtype = next((p.dtype for p in self._model.parameters() if p.is_floating_point()), self._torch.float32)
-            with self._torch.inference_mode():
-                found["matrix_flops_rate"] = measured_rate(self._torch, "cpu" if self._on_cpu else "cuda", dtype)
+            try:
+                with self._torch.inference_mode():
+                    found["matrix_flops_rate"] = measured_rate(self._torch, "cpu" if self._on_cpu else "cuda", dtype)
+            except Exception as error:  # the pass is over and complete: this says less about the device, no more
+                found["matrix_rate_reason"] = f"not measurable here: {type(error).__name__}"
         return found
 
     def cut_tokens(self, texts: Sequence[str], lengths: Sequence[int]) -> tuple[int, int]:
@@ -214,7 +234,7 @@ class BatchedEngine:
     def _effective(self, model: Any) -> dict[str, Any]:
         quantization, modules = effective_quantization(model)
         facts = self._settings | {
-            "precision": effective_precision(model),
+            "precision": effective_precision(model, self._torch),
             "quantization": quantization,
             "attention": effective_attention(model),
             "padding_side": self._tokenising.padding_side,

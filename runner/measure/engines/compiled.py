@@ -1,4 +1,9 @@
-"""torch.compile around the padded forward: compiled before the pass, recompilations inside it counted (M18)."""
+"""torch.compile around the padded forward: compiled before the pass, recompilations inside it counted (M18).
+
+Two modes replay CUDA graphs (HIP graphs on ROCm): one is recorded for every shape, with two waits for
+the card, and dynamo counts none of that. So every shape runs until its graph is replayed before the pass, and
+a shape that was not there counts like a recompilation.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +15,9 @@ from runner.measure.engines.transformers import PaddedForward
 from runner.measure.job import Job, Unsupported
 
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+# Modes with graphs of the card, and what is left of them where none is recorded.
+_WITHOUT_GRAPHS = {"reduce-overhead": "default", "max-autotune": "max-autotune-no-cudagraphs"}
+_RUNS_TO_REPLAY = 3  # warm up, record, replay
 
 
 def _own_cache(job: Job) -> None:
@@ -26,37 +34,89 @@ class CompiledForward(PaddedForward):
         mode = job.settings["compile"]
         if mode not in MODES:
             raise Unsupported(f"compile {mode!r} is not known: use none, {', '.join(MODES)}")
+        self._replays = mode in _WITHOUT_GRAPHS
+        if self._replays and job.device == "cpu":
+            instead = _WITHOUT_GRAPHS[mode]
+            raise Unsupported(f"compile {mode!r} replays graphs of a card: on the CPU declare {instead!r}")
         _own_cache(job)
         # Lengths differ from batch to batch: one graph for all lengths unless the variant says otherwise.
         self._dynamic = bool(job.settings["extra"].get("dynamic_shapes", True))
+        self._mode: str = mode
+        self._recordings = _Recordings() if self._replays else None
         self._model = torch.compile(model, mode=None if mode == "default" else mode, dynamic=self._dynamic)
         self._graphs_at_first = self._graphs_before = self._graphs()
+        self._shapes: set[tuple[object, ...]] = set()  # each has its graph of the card, or gets it now
+        self._counting = False  # after everything known is compiled
+        self._new_shapes = 0
+        self.runs_per_shape = _RUNS_TO_REPLAY if self._replays else 1
         self.recompiled_shapes: list[str] = []
         self.effective |= {"compile": mode, "extra": {"dynamic_shapes": self._dynamic}}
 
     def logits(self, inputs: dict[str, Any]) -> Any:
         before = self._graphs()
         result = super().logits(inputs)
-        if self._graphs() != before:
+        first = self._first_of_its_shape(inputs)
+        if self._graphs() != before or first:
             rows, width = inputs["input_ids"].shape
             self.recompiled_shapes.append(f"{rows}×{width}")
         return result
 
-    def signature(self, inputs: dict[str, Any]) -> tuple[object, ...]:
-        """What dynamo compiles a graph for: number of texts, masked or not, and the width if static."""
-        rows, width = inputs["input_ids"].shape
-        return (rows, "attention_mask" in inputs, None if self._dynamic and width > 1 else width)
+    def _first_of_its_shape(self, inputs: dict[str, Any]) -> bool:
+        """Whether a graph of the card has to be made for this batch, after all known shapes have theirs."""
+        shape = self.signature(inputs)
+        if not self._replays or shape in self._shapes:
+            return False
+        self._shapes.add(shape)
+        self._new_shapes += self._counting
+        return self._counting
 
-    def compiled(self) -> int:
-        """Everything known is compiled: from now on a compilation is one too many. Number of graphs."""
+    def signature(self, inputs: dict[str, Any]) -> tuple[object, ...]:
+        """What a graph is made for: number of texts, masked or not, and the width if static or replayed."""
+        rows, width = inputs["input_ids"].shape
+        fixed = self._replays or not self._dynamic or width <= 1
+        return (rows, "attention_mask" in inputs, width if fixed else None)
+
+    def compiled(self) -> str:
+        """Everything known is compiled: from now on a compilation is one too many. The mode in effect."""
         self._graphs_before = self._graphs()
+        self._counting = True
         self.recompiled_shapes.clear()
-        return self._graphs_before - self._graphs_at_first
+        if self._graphs_before == self._graphs_at_first:
+            return "none"  # nothing was compiled: the model runs as it is
+        if self._recordings is not None and not self._recordings.made():
+            return _WITHOUT_GRAPHS[self._mode]
+        return self._mode
 
     def recompilations(self) -> int:
-        return self._graphs() - self._graphs_before
+        return self._graphs() - self._graphs_before + self._new_shapes
 
     def _graphs(self) -> int:
         from torch._dynamo.utils import counters
 
         return int(counters["stats"]["unique_graphs"])
+
+
+class _Recordings:
+    """Graphs of the card that torch recorded: it skips them, with no more than a log line, where they do not fit."""
+
+    def __init__(self) -> None:
+        self._count: int | None = 0
+        try:
+            from torch._dynamo.callback import CallbackTrigger, callback_handler
+        except ImportError:  # an older torch tells nobody
+            self._count = None
+            return
+        self._trigger = CallbackTrigger.CUDAGRAPH_RECORDING
+        callback_handler.register_start_callback(self._started)
+
+    def _started(self, event: Any) -> None:
+        if self._count is not None and event.callback_trigger is self._trigger:
+            self._count += 1
+
+    def made(self) -> bool:
+        """Whether any was recorded, and none skipped where torch does not tell of recordings."""
+        if self._count is not None:
+            return self._count > 0
+        from torch._dynamo.utils import counters
+
+        return not counters["inductor"]["cudagraph_skips"]

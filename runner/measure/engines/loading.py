@@ -9,12 +9,14 @@ from typing import Any
 
 from runner.measure.engines.tokenizing import Tokenising
 from runner.measure.job import AttemptFailed, ModelSource, Unsupported
+from runner.measure.oom import memory_evidence
 
 PRECISIONS = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 _PRECISION_OF = {f"torch.{name}": short for short, name in PRECISIONS.items()}
 _ATTENTION = ("eager", "sdpa", "flash_attention_2", "flash_attention_3", "flex_attention")
 _ABOUT_ATTENTION = ("attention implementation", "attn_implementation", "flash", "scaled_dot_product", "flex_attention")
 _LIGHTEST_NATIVE_BF16 = (8, 0)
+_INT8_STEP = 8
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,7 @@ def quantized(model: Any, quantization: str, device: str, torch: Any) -> Any:
     if quantization == "none":
         return model
     if quantization == "int8-torchao":
-        return _torchao(model)
+        return _torchao(model, device, torch)
     if quantization != "int8-dynamic":
         raise Unsupported(f"quantization {quantization!r} is not known: use none, int8-dynamic or int8-torchao")
     if device != "cpu":
@@ -109,15 +111,27 @@ def quantized(model: Any, quantization: str, device: str, torch: Any) -> Any:
         return torch.ao.quantization.quantize_dynamic(model, {torch.nn.Linear}, dtype=torch.qint8)
 
 
-def _torchao(model: Any) -> Any:
-    """int8 weights, activations when they are computed; the extra `int8`, for CPU and cards."""
+def _torchao(model: Any, device: str, torch: Any) -> Any:
+    """int8 weights, activations when they are computed; the extra `int8`, for CPU and cards.
+
+    On a card its kernel takes sizes that are multiples of 8; for others torchao computes on the host, with a wait
+    in every batch. Such layers (a classifier of six labels) stay as they are; the quantised ones are counted.
+    """
     try:
         ao: Any = importlib.import_module("torchao.quantization")
     except ImportError as error:
         raise Unsupported(f'torchao is not installed ({error}): make setup EXTRAS="measure int8"') from None
+
+    def fits(module: Any, name: str) -> bool:
+        if not isinstance(module, torch.nn.Linear):
+            return False
+        return device == "cpu" or not (module.in_features % _INT8_STEP or module.out_features % _INT8_STEP)
+
     try:
-        ao.quantize_(model, ao.Int8DynamicActivationInt8WeightConfig())
+        ao.quantize_(model, ao.Int8DynamicActivationInt8WeightConfig(), filter_fn=fits)
     except Exception as error:  # a card or build that its kernels are not for
+        if memory_evidence(error) is not None:
+            raise
         raise Unsupported(f"int8-torchao is not possible here: {_first_line(error)}") from error
     return model
 
@@ -136,10 +150,29 @@ def refuse_precision(precision: str, cuda: Any) -> None:
         raise Unsupported(f"bf16 is only emulated on this card (compute capability {shown})")
 
 
-def effective_precision(model: Any) -> str:
-    """Read from the parameters: one name, or `mixed: bf16 + fp32`. Quantised weights are no parameters."""
+def effective_precision(model: Any, torch: Any) -> str:
+    """Read from the parameters: one name, or `mixed: bf16 + fp32`. Quantised weights are no parameters.
+
+    fp32 parameters that torch may multiply in a shorter type are `fp32 computed as tf32`, not fp32.
+    """
     names = sorted({_PRECISION_OF.get(str(p.dtype), str(p.dtype)) for p in model.parameters() if p.is_floating_point()})
+    shorter = shorter_fp32(torch) if "fp32" in names else None
+    if shorter is not None:
+        names = [f"fp32 computed as {shorter}" if name == "fp32" else name for name in names]
     return names[0] if len(names) == 1 else "mixed: " + " + ".join(names)
+
+
+def shorter_fp32(torch: Any) -> str | None:
+    """Type in which this process may compute products of fp32; None where fp32 is fp32.
+
+    Images of a vendor ask for TF32 by a variable; model code of the user's may have asked by either of two APIs,
+    and torch then refuses to answer.
+    """
+    try:
+        highest = torch.get_float32_matmul_precision() == "highest"
+        return None if highest and not torch.backends.cuda.matmul.allow_tf32 else "tf32 or bf16"
+    except RuntimeError:
+        return "an unknown type"
 
 
 def effective_quantization(model: Any) -> tuple[str, int]:

@@ -1,0 +1,237 @@
+"""What a card does with what a variant asks for: fp32, CUDA graphs, int8, memory (M9, M16, M18, RE-01, TI-02)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from runner.measure.engines.batched import BatchedEngine  # noqa: E402
+from runner.measure.engines.compiled import CompiledForward  # noqa: E402
+from runner.measure.engines.loading import effective_precision, load_model, quantized  # noqa: E402
+from runner.measure.job import Unsupported  # noqa: E402
+from runner.measure.oom import memory_evidence  # noqa: E402
+from tests.measure.fake_cuda import FakeStream, card_torch  # noqa: E402
+from tests.measure.test_engines import TEXTS, corpus, differences, job_for, work  # noqa: E402, F401
+
+
+@pytest.fixture
+def own_precision() -> Iterator[None]:
+    """Products of fp32 as they were before the test."""
+    yield
+    torch.set_float32_matmul_precision("highest")
+
+
+class TestFp32:
+    """M9: `NVIDIA`'s images ask for TF32 by a variable; a pass in TF32 is no pass in fp32."""
+
+    def test_an_image_that_asks_for_tf32_is_not_followed(self, corpus: Path, own_precision: None) -> None:  # noqa: F811
+        torch.set_float32_matmul_precision("high")  # what TORCH_ALLOW_TF32_CUBLAS_OVERRIDE=1 sets at the start
+        job = job_for(corpus)
+        result = work(job)
+        assert torch.get_float32_matmul_precision() == "highest"
+        assert differences(job, result) == ()
+
+    @pytest.mark.parametrize("api", ["legacy", "new", "mixed"])
+    def test_mo15_fp32_that_is_computed_shorter_is_not_called_fp32(self, own_precision: None, api: str) -> None:
+        """Also where torch refuses to answer, because code used the old and the new way to ask for it."""
+        model = torch.nn.Linear(2, 2)
+        assert effective_precision(model, torch) == "fp32"
+        if api == "legacy":
+            torch.backends.cuda.matmul.allow_tf32 = True
+        elif api == "mixed":
+            torch.backends.cuda.matmul.fp32_precision = "tf32"
+            with pytest.raises(RuntimeError):
+                torch.get_float32_matmul_precision()
+        else:
+            torch.set_float32_matmul_precision("high")
+        assert effective_precision(model, torch).startswith("fp32 computed as")
+        assert effective_precision(model.bfloat16(), torch) == "bf16"
+
+
+class FakeReplay:
+    """`torch.compile` in a mode with CUDA graphs, as `cudagraph_trees` does it: per shape one call that warms up,
+    one that records (and tells torch's callbacks), then replays. One graph of dynamo for all shapes."""
+
+    def __init__(self, model: Any, mode: str | None, dynamic: bool, records: bool = True) -> None:
+        self._model, self._records, self.config, self.dtype = model, records, model.config, model.dtype
+        self.calls: dict[tuple[int, ...], int] = {}
+
+    def __call__(self, **inputs: Any) -> Any:
+        from torch._dynamo.callback import CallbackTrigger, callback_handler
+        from torch._dynamo.utils import counters
+
+        shape = tuple(inputs["input_ids"].shape)
+        if not self.calls:
+            counters["stats"]["unique_graphs"] += 1
+        self.calls[shape] = self.calls.get(shape, 0) + 1
+        if self.calls[shape] == 2 and self._records:
+            with callback_handler.install_callbacks(CallbackTrigger.CUDAGRAPH_RECORDING, "0/0"):
+                return self._model(**inputs)
+        return self._model(**inputs)
+
+
+class TestGraphsOfTheCard:
+    """M18, TI-02: a graph recorded inside the pass waits for the card twice, and dynamo does not count it."""
+
+    @staticmethod
+    def engine(corpus: Path, monkeypatch: pytest.MonkeyPatch, mode: str, records: bool = True) -> BatchedEngine:  # noqa: F811
+        monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "restored afterwards")
+        monkeypatch.setenv("TRITON_CACHE_DIR", "restored afterwards")
+        monkeypatch.setattr(torch, "compile", lambda model, mode, dynamic: FakeReplay(model, mode, dynamic, records))
+        job = replace(job_for(corpus, batch_size=4, compile=mode), device="cuda")
+        loaded = load_model(job.model, job.settings, "cpu", torch)
+        card = card_torch(torch, FakeStream())
+        return BatchedEngine(job, card, loaded, CompiledForward(loaded.model, loaded.tokenising, job, card))
+
+    @pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
+    def test_every_known_shape_is_replayed_before_the_pass(
+        self, corpus: Path, monkeypatch: pytest.MonkeyPatch, mode: str  # noqa: F811
+    ) -> None:  # fmt: skip
+        from runner.measure.clocks import Parts
+        from runner.measure.passes import Work
+        from tests.measure.test_fetch import Remember
+
+        engine = self.engine(corpus, monkeypatch, mode)
+        engine.compile(TEXTS)
+        forward: Any = engine._forward
+        assert set(forward._model.calls.values()) == {3}, "warmed up, recorded, replayed"
+        assert engine.missing_shapes(TEXTS) == ()
+        engine.classify(TEXTS, Remember(), Parts(lambda: 0), Work())
+        assert engine.recompilations() == (0, None)
+        assert engine.loaded.effective["compile"] == mode
+
+    def test_ti02_a_new_width_in_the_pass_counts_like_a_recompilation(
+        self, corpus: Path, monkeypatch: pytest.MonkeyPatch  # noqa: F811
+    ) -> None:  # fmt: skip
+        from runner.measure.clocks import Parts
+        from runner.measure.passes import Work
+        from tests.measure.test_fetch import Remember
+
+        engine = self.engine(corpus, monkeypatch, "reduce-overhead")
+        engine.compile(TEXTS[:4])
+        assert engine.missing_shapes(TEXTS)
+        engine.classify(TEXTS, Remember(), Parts(lambda: 0), Work())
+        count, reason = engine.recompilations()
+        assert count == len(engine.missing_shapes(TEXTS)) == 2
+        assert reason is not None and "2 compilation(s) in the timed part, shape 4×" in reason
+
+    @pytest.mark.parametrize(
+        ("mode", "left"), [("reduce-overhead", "default"), ("max-autotune", "max-autotune-no-cudagraphs")]
+    )
+    def test_mo15_graphs_that_torch_skipped_are_not_said_to_be_used(
+        self, corpus: Path, monkeypatch: pytest.MonkeyPatch, mode: str, left: str  # noqa: F811
+    ) -> None:  # fmt: skip
+        engine = self.engine(corpus, monkeypatch, mode, records=False)
+        engine.compile(TEXTS)
+        assert engine.loaded.effective["compile"] == left
+
+    @pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
+    def test_m16_graphs_of_a_card_are_unsupported_on_the_cpu(self, corpus: Path, mode: str) -> None:  # noqa: F811
+        result = work(job_for(corpus, compile=mode))
+        assert result["status"] == "unsupported"
+        assert "graphs of a card: on the CPU declare" in result["error"]["message"]
+
+
+class TestMemoryRanOut:
+    """RE-01: `out_of_memory` where, and only where, something proves it."""
+
+    @pytest.mark.parametrize(
+        ("error", "evidence"),
+        [
+            (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB"), "torch raised OutOfMemoryError"),
+            (RuntimeError("CUDA error: out of memory\nCUDA kernel errors might be"), "CUDA error: out of memory"),
+            (RuntimeError("HIP error: out of memory"), "HIP error: out of memory"),
+            (RuntimeError("Triton Error [CUDA]: out of memory"), "Triton Error"),
+            (RuntimeError("ncclUnhandledCudaError ... Last error:\nCuda failure 2 'out of memory'"), "Cuda failure 2"),
+            (MemoryError(), "Python raised MemoryError"),
+            (RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory"), "CPU alloc"),
+            (RuntimeError("CUDA error: device-side assert triggered"), None),
+            (RuntimeError("out of resource: shared memory"), None),
+        ],
+    )
+    def test_what_an_error_says(self, error: Exception, evidence: str | None) -> None:
+        found = memory_evidence(error)
+        assert (found is None) is (evidence is None)
+        assert evidence is None or evidence in str(found)
+
+    @pytest.mark.parametrize(("free", "proved"), [(1 << 20, True), (8 << 30, False), (None, False)])
+    def test_a_library_that_could_not_allocate_proves_it_only_where_little_is_left(
+        self, monkeypatch: pytest.MonkeyPatch, free: int | None, proved: bool
+    ) -> None:
+        """cuBLAS says CUBLAS_STATUS_ALLOC_FAILED after a device-side assert too, when the card answers nothing."""
+
+        def mem_get_info() -> tuple[int, int]:
+            if free is None:
+                raise RuntimeError("CUDA error: device-side assert triggered")
+            return free, 80 << 30
+
+        monkeypatch.setattr(torch.cuda, "mem_get_info", mem_get_info)
+        error = RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`")
+        assert (memory_evidence(error) is not None) is proved
+
+    def test_memory_that_runs_out_while_compiling_is_not_unsupported(
+        self, corpus: Path, monkeypatch: pytest.MonkeyPatch  # noqa: F811
+    ) -> None:  # fmt: skip
+        """The compiler wraps the error of its autotuning; it would otherwise pass for a build that cannot compile."""
+        from torch._inductor.exc import InductorError
+
+        monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "restored afterwards")
+        monkeypatch.setenv("TRITON_CACHE_DIR", "restored afterwards")
+        outcomes = {}
+        for name, cause in {
+            "memory": torch.OutOfMemoryError("CUDA out of memory."),
+            "other": OSError("no g++"),
+        }.items():
+
+            def broken(model: Any, mode: Any, dynamic: bool, cause: Exception = cause) -> Any:
+                def call(**inputs: Any) -> Any:
+                    raise InductorError(cause, None)  # type: ignore[arg-type]
+
+                return call
+
+            monkeypatch.setattr(torch, "compile", broken)
+            outcomes[name] = work(job_for(corpus, compile="default"))
+        assert outcomes["memory"]["status"] == "out_of_memory"
+        assert outcomes["memory"]["error"]["evidence"] == "torch raised OutOfMemoryError"
+        assert outcomes["other"]["status"] == "unsupported"
+
+
+class TestInt8OnACard:
+    """Issue 6, point 4: torchao computes sizes that are no multiples of 8 on the host, with a wait per batch."""
+
+    def test_layers_that_its_kernel_does_not_take_stay_as_they_are(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        chosen: dict[str, list[str]] = {}
+
+        def quantize_(model: Any, config: object, filter_fn: Any) -> None:
+            chosen[device] = [name for name, module in model.named_modules() if filter_fn(module, name)]
+
+        stand_in: Any = ModuleType("torchao.quantization")
+        stand_in.quantize_, stand_in.Int8DynamicActivationInt8WeightConfig = quantize_, SimpleNamespace
+        monkeypatch.setitem(sys.modules, "torchao", ModuleType("torchao"))
+        monkeypatch.setitem(sys.modules, "torchao.quantization", stand_in)
+        for device in ("cpu", "cuda"):
+            model = torch.nn.ModuleDict({"dense": torch.nn.Linear(16, 32), "classifier": torch.nn.Linear(32, 6)})
+            quantized(model, "int8-torchao", device, torch)
+        assert chosen == {"cpu": ["dense", "classifier"], "cuda": ["dense"]}
+
+    @pytest.mark.parametrize(("raised", "caught"), [(torch.OutOfMemoryError, None), (NotImplementedError, Unsupported)])
+    def test_memory_that_runs_out_while_quantising_is_not_unsupported(
+        self, monkeypatch: pytest.MonkeyPatch, raised: type[Exception], caught: type[Exception] | None
+    ) -> None:
+        def quantize_(*_: object, **__: object) -> None:
+            raise raised("CUDA out of memory.")
+
+        stand_in: Any = ModuleType("torchao.quantization")
+        stand_in.quantize_, stand_in.Int8DynamicActivationInt8WeightConfig = quantize_, SimpleNamespace
+        monkeypatch.setitem(sys.modules, "torchao", ModuleType("torchao"))
+        monkeypatch.setitem(sys.modules, "torchao.quantization", stand_in)
+        with pytest.raises(caught or raised):
+            quantized(torch.nn.Linear(8, 8), "int8-torchao", "cuda", torch)
