@@ -30,6 +30,7 @@ from runner.measure.job import ZERO_TOKENS, AttemptFailed, Job, Unsupported, Zer
 from runner.measure.journal import Journal, ResultSpool, count_results  # noqa: E402
 from runner.measure.kits import Kit, kit_for  # noqa: E402
 from runner.measure.memory import PassMemory, limit_growth  # noqa: E402
+from runner.measure.oom import memory_evidence  # noqa: E402
 from runner.measure.passes import PassResult, Texts, Work, run_pass  # noqa: E402
 from runner.measure.repeat import Repeater  # noqa: E402
 from runner.measure.team import Team, rank_count  # noqa: E402
@@ -73,6 +74,7 @@ class Worker:
         self._limit: str | None = None
         self._current: str | None = None
         self._given: Texts | None = None
+        self._error: Exception | None = None
 
     def run(self) -> dict[str, Any]:
         outcome: dict[str, Any] = {"status": "failed", "error": None, "completed": None}
@@ -89,6 +91,7 @@ class Worker:
         except Exception as error:
             outcome |= _classify(error, self._limit)
             self._notes.append(_place(error))
+            self._error = error  # freeing tensors of a card in error may abort the process: not before the result
         self._spool.close()
         if outcome["completed"] is None:
             outcome["completed"] = count_results(Path(self._job.results))
@@ -339,16 +342,9 @@ def _host_memory_bytes() -> int | None:
 
 def _classify(error: Exception, limit: str | None) -> dict[str, Any]:
     """Status of an unexpected error; out of memory only where the error itself says so."""
-    name, text = type(error).__name__, str(error)
-    evidence = None
-    if name == "OutOfMemoryError":
-        evidence = f"torch raised {name}"
-    elif isinstance(error, MemoryError):
-        evidence = "Python raised MemoryError"
-    elif "DefaultCPUAllocator" in text and "allocate" in text:
-        evidence = "torch's CPU allocator got no memory from the system"
+    evidence = memory_evidence(error)
     if evidence is None:
-        return {"status": "failed", "error": _error(name, error)}
+        return {"status": "failed", "error": _error(type(error).__name__, error)}
     if limit is not None:
         evidence += f"; limit in force: {limit}"
     return {"status": "out_of_memory", "error": _error("out of memory", error, evidence)}
