@@ -57,7 +57,8 @@ class RunnerError(Exception):
     """Base of everything that a user may see as an error.
 
     `what` is one sentence (more lines only for a list of findings). `file`, `line` (the header is
-    line 1), `column` and `value` say where; `next_step` is the command or the action that helps.
+    line 1), `column` and `value` say where; `next_step`, which no error goes without, is the command
+    or the action that helps.
     """
 
     exit_code: ClassVar[int] = 1
@@ -70,7 +71,7 @@ class RunnerError(Exception):
         line: int | None = None,
         column: str | int | None = None,
         value: object = None,
-        next_step: str | None = None,
+        next_step: str,
         details: tuple[str, ...] = (),
     ) -> None:
         super().__init__(what)
@@ -97,8 +98,7 @@ class RunnerError(Exception):
         if self.value is not None:
             lines.append("  value: " + show_value(self.value))
         lines.extend("  - " + show_lines(detail) for detail in self.details)
-        if self.next_step is not None:
-            lines.append("  next:  " + show_lines(self.next_step))
+        lines.append("  next:  " + show_lines(self.next_step))
         return "\n".join(lines)
 
     def in_one_line(self) -> str:

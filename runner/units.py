@@ -56,11 +56,19 @@ def utc_text(instant: datetime) -> str:
 def parse_utc(text: str, *, name: str = "time") -> datetime:
     """Instant from `...Z` text, as the records hold it."""
     if not isinstance(text, str) or not _INSTANT.fullmatch(text):
-        raise InputRefused(f"{name} must be a UTC instant such as 2026-11-30T06:20:52Z", value=text)
+        raise InputRefused(
+            f"{name} must be a UTC instant such as 2026-11-30T06:20:52Z",
+            value=text,
+            next_step="write it as 2026-11-30T06:20:52Z",
+        )
     try:
         return datetime.fromisoformat(text[:-1] + "+00:00")
     except ValueError as error:
-        raise InputRefused(f"{name} is not an instant of the calendar: {error}", value=text) from None
+        raise InputRefused(
+            f"{name} is not an instant of the calendar: {error}",
+            value=text,
+            next_step="write it as 2026-11-30T06:20:52Z",
+        ) from None
 
 
 def hours_minutes_seconds(seconds: Decimal | int) -> str:

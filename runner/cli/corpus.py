@@ -81,7 +81,12 @@ def corpus(session: Session, **options: Any) -> Output:
     campaign = Campaign(session.root)
     name = options["name"] or _name_from(options["source"])
     if not _NAME.fullmatch(name):
-        raise InputRefused("not a name for a corpus: use letters, digits, '.', '_' or '-'", column="--name", value=name)
+        raise InputRefused(
+            "not a name for a corpus: use letters, digits, '.', '_' or '-'",
+            column="--name",
+            value=name,
+            next_step="--name messages (for example)",
+        )
     out = options["out"] or campaign.protocol_dir / "corpus" / name
     if options["replace"] and campaign.lock.exists() and out.resolve().is_relative_to(campaign.protocol_dir.resolve()):
         raise InputRefused(
@@ -90,7 +95,10 @@ def corpus(session: Session, **options: Any) -> Output:
             next_step="build under another --name and start a new protocol revision",
         )
     if options["tuning"] and options["tuning_from"]:
-        raise InputRefused("--tuning and --tuning-from exclude each other")
+        raise InputRefused(
+            "--tuning and --tuning-from exclude each other",
+            next_step="keep one: --tuning NUMBER draws from the same source, --tuning-from FILE takes another one",
+        )
     source = _source(options, options["source"], "")
     other = None
     if options["tuning_from"] is not None:
@@ -197,7 +205,12 @@ def _delimiter(text: str | None) -> str | None:
         return None
     mark = {"\\t": "\t", "tab": "\t"}.get(text, text)
     if len(mark) != 1 or mark in '"\r\n':
-        raise InputRefused("a delimiter is one character", column="--delimiter", value=text)
+        raise InputRefused(
+            "a delimiter is one character",
+            column="--delimiter",
+            value=text,
+            next_step="write one character, such as --delimiter ';' (or tab)",
+        )
     return mark
 
 
@@ -205,7 +218,12 @@ def _encoding(name: str) -> str:
     try:
         "a".encode(name)
     except (LookupError, UnicodeError):
-        raise InputRefused("not a text encoding", column="--encoding", value=name) from None
+        raise InputRefused(
+            "not a text encoding",
+            column="--encoding",
+            value=name,
+            next_step="name one that Python knows, such as --encoding latin-1 or utf-8",
+        ) from None
     return name.lower()
 
 
@@ -222,7 +240,12 @@ def _label_names(options: dict[str, Any], path: Path) -> dict[str, str] | None:
     for entry in options["label_name"]:
         label, mark, name = entry.partition("=")
         if not mark or not name.strip():
-            raise InputRefused("write LABEL=NAME", column="--label-name", value=entry)
+            raise InputRefused(
+                "write LABEL=NAME",
+                column="--label-name",
+                value=entry,
+                next_step="--label-name 1=complaint (for example), once for each label",
+            )
         names[label] = name
     return names or None
 
@@ -234,7 +257,12 @@ def _bands(texts: tuple[str, ...]) -> tuple[Band, ...]:
     for text in texts or DEFAULT_BANDS:
         found = _BAND.fullmatch(text)
         if found is None:
-            raise InputRefused("write a band as NAME:FROM-TO:COUNT or NAME:FROM+:COUNT", column="--band", value=text)
+            raise InputRefused(
+                "write a band as NAME:FROM-TO:COUNT or NAME:FROM+:COUNT",
+                column="--band",
+                value=text,
+                next_step="--band short:1-40:600 --band long:41+:400 (for example)",
+            )
         name, least, most, count = found.groups()
         bands.append(Band(name, int(least), None if most is None else int(most), int(count or 0)))
     return tuple(bands)

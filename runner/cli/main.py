@@ -6,6 +6,7 @@ holds their one-line helps, and a test compares it with the commands themselves.
 
 from __future__ import annotations
 
+import errno
 import importlib
 import json
 import os
@@ -70,6 +71,20 @@ PARTS = {
         "pikepdf", "pyhanko", "cryptography", "bagit",
     ),
 }  # fmt: skip
+
+# What helps where the system refused, by its error number.
+_WHAT_HELPS = {
+    errno.EACCES: "take the right to it (ls -l shows whose it is), or use a folder of your own: --campaign FOLDER",
+    errno.EPERM: "take the right to it (ls -l shows whose it is), or use a folder of your own: --campaign FOLDER",
+    errno.EROFS: "copy the campaign to a disk that can be written",
+    errno.ENOSPC: "make room on this disk, then run the same command again",
+    errno.EDQUOT: "make room on this disk, then run the same command again",
+    errno.ENOENT: "check the path, then run the same command again",
+    errno.ENOTDIR: "check the path: a part of it is a file where a folder must be",
+    errno.EISDIR: "name a file, not a folder",
+    errno.ENAMETOOLONG: "use a shorter name",
+    errno.EMFILE: "allow more open files (ulimit -n 4096), then run the same command again",
+}
 
 _NAME_WIDTH = max(map(len, COMMANDS))
 
@@ -142,7 +157,11 @@ def run(arguments: list[str]) -> int:
 def _nobodys_bug(error: Exception) -> InputRefused | None:
     """What this machine or its installation cannot do, as a refusal; None for a bug of ours."""
     if isinstance(error, OSError):  # name too long, no permission, disk full
-        return InputRefused(f"the system refused: {error.strerror or error}", file=error.filename)
+        return InputRefused(
+            f"the system refused: {error.strerror or error}",
+            file=error.filename,
+            next_step=_WHAT_HELPS.get(error.errno or 0, "look at this file or folder, then run the same command again"),
+        )
     if isinstance(error, ValueError) and "embedded null" in str(error):
         return InputRefused("a path holds a NUL, which no file name can", next_step="write the path again")
     if isinstance(error, ModuleNotFoundError) and error.name is not None:

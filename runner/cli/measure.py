@@ -92,7 +92,11 @@ def measure(
         return Output([f"took part in {attempts} attempts; the records are on node 0"], {"attempts": attempts})
     request = Request(gpu=gpu, batches=parse_batches(batches), series=series, passes=passes, nodes=nodes)
     if request.batches and series:
-        raise InputRefused("give either --batches or --series, not both", value=f"{batches} and {series}")
+        raise InputRefused(
+            "give either --batches or --series, not both",
+            value=f"{batches} and {series}",
+            next_step="leave one of them out: runner measure --help",
+        )
     campaign = Campaign(session.root)
     for warning in baseline_warnings(campaign):  # before the first paid minute
         write_line(f"warning: {warning}", error=True)

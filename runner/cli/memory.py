@@ -68,7 +68,11 @@ def memory(
     try:
         found = exercise.observe(folder, batch, length, precision, attention, device)
     except exercise.NotUsable as error:
-        raise InputRefused(str(error), file=folder) from None
+        raise InputRefused(
+            str(error),
+            file=folder,
+            next_step="give a Hugging Face sequence classifier as a folder: runner memory --model FOLDER",
+        ) from None
     except (MemoryError, RuntimeError) as error:
         first = (str(error) or repr(error)).splitlines()[0]
         raise InputRefused(f"out of memory, or not supported here: {first}", next_step="a smaller --batch") from None

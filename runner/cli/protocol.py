@@ -145,7 +145,11 @@ def new(
     campaign = Campaign(session.root)
     if (start is None) != (deadline is None):
         missing = "--start" if start is None else "--deadline"
-        raise InputRefused("--start and --deadline belong together", column=missing)
+        raise InputRefused(
+            "--start and --deadline belong together",
+            column=missing,
+            next_step="give both, such as --start 2027-10-04T09:00 --deadline 2027-10-09T12:00, or neither",
+        )
     calendar = None if start is None or deadline is None else Calendar(zone, start, deadline)
     sizes = tuple(parse_batches(batches))
     started = start_protocol(campaign, Answers(batches=sizes, group_columns=group_columns, **answers), calendar)
@@ -229,7 +233,9 @@ def parse_batches(text: str) -> list[int]:
     """`1 4 8` or `1,4,8`."""
     parts = text.replace(",", " ").split()
     if not parts or not all(part.isdecimal() and part.isascii() for part in parts):
-        raise InputRefused("batches are whole numbers such as 1 4 8", column="--batches", value=text)
+        raise InputRefused(
+            "batches are whole numbers such as 1 4 8", column="--batches", value=text, next_step='--batches "1 4 8"'
+        )
     return [int(part) for part in parts]
 
 

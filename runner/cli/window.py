@@ -291,7 +291,12 @@ def span(start: str | None, end: str | None, zone: str | None) -> tuple[datetime
     first = parse_instant(start, zone, name="--start")
     last = parse_instant(end, zone, name="--end")
     if last < first:
-        raise InputRefused("the window ends before it starts", column="--end", value=end)
+        raise InputRefused(
+            "the window ends before it starts",
+            column="--end",
+            value=end,
+            next_step="give an --end after --start; across midnight both need their date",
+        )
     return first, last
 
 

@@ -95,7 +95,11 @@ def _staged(out: Path) -> Iterator[Path]:
             with suppress(OSError):
                 parent.rmdir()
         if isinstance(error, OSError):
-            raise InputRefused(f"cannot be written: {error.strerror}", file=out) from None
+            raise InputRefused(
+                f"cannot be written: {error.strerror}",
+                file=out,
+                next_step="name a folder that can be written, with --out, and make room on the disk",
+            ) from None
         raise
 
 
@@ -108,7 +112,11 @@ def _refuse_existing(order: Order) -> None:
             "the folder is there already", file=order.out, next_step="name another one (--out), or say --replace"
         )
     if not order.out.is_dir() or not {item.name for item in order.out.iterdir()} <= _OWN_FILES:
-        raise InputRefused("the folder holds more than a built corpus and is not replaced", file=order.out)
+        raise InputRefused(
+            "the folder holds more than a built corpus and is not replaced",
+            file=order.out,
+            next_step="name another folder with --out; nothing of yours is deleted",
+        )
 
 
 def _splits(order: Order) -> tuple[Split, Split | None]:

@@ -107,7 +107,11 @@ class Source:
 
     def _folders(self, note: Callable[[str], None]) -> Iterator[Item]:
         if not self.path.is_dir():
-            raise InputRefused("the layout 'folders' needs a folder with one folder per label", file=self.path)
+            raise InputRefused(
+                "the layout 'folders' needs a folder with one folder per label",
+                file=self.path,
+                next_step="name the folder that holds one folder per label, or choose another --layout",
+            )
         outside = marked = 0
         for file in plain_files(self.path):
             name = file.relative_to(self.path).as_posix()
@@ -132,10 +136,20 @@ class Source:
                         note(MARK_NOTE)
                     label, blank, text = line.removeprefix(_MARK if number == 1 else "").rstrip("\r\n").partition(" ")
                     if not blank:
-                        raise InputRefused("the line has no label and text", file=self.path, line=number, value=label)
+                        raise InputRefused(
+                            "the line has no label and text",
+                            file=self.path,
+                            line=number,
+                            value=label,
+                            next_step="write each line as label, one blank, text; or choose another --layout",
+                        )
                     yield Item(self._numbered(number), text, label, (), f"line {number}", number)
         except OSError as error:
-            raise InputRefused(f"cannot be read: {error.strerror}", file=self.path) from None
+            raise InputRefused(
+                f"cannot be read: {error.strerror}",
+                file=self.path,
+                next_step="check the path and the right to read it, then run the same command again",
+            ) from None
         except UnicodeError as error:
             raise self._undecodable(self.path, error) from None
 
@@ -143,7 +157,11 @@ class Source:
         try:
             return file.read_bytes().decode(self.style.encoding)
         except OSError as error:
-            raise InputRefused(f"cannot be read: {error.strerror}", file=file) from None
+            raise InputRefused(
+                f"cannot be read: {error.strerror}",
+                file=file,
+                next_step="check the path and the right to read it, then run the same command again",
+            ) from None
         except UnicodeError as error:
             raise self._undecodable(file, error) from None
 
@@ -163,11 +181,19 @@ def read_label_names(file: Path, start: int = 1) -> dict[str, str]:
     try:
         names = [line.strip() for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
     except OSError as error:
-        raise InputRefused(f"cannot be read: {error.strerror}", file=file) from None
+        raise InputRefused(
+            f"cannot be read: {error.strerror}",
+            file=file,
+            next_step="check the path and the right to read it, then run the same command again",
+        ) from None
     except UnicodeDecodeError:
-        raise InputRefused("not UTF-8", file=file) from None
+        raise InputRefused("not UTF-8", file=file, next_step="save the list of label names as UTF-8") from None
     if not names:
-        raise InputRefused("the file names no label", file=file)
+        raise InputRefused(
+            "the file names no label",
+            file=file,
+            next_step="write one name per line; the first line names class 1 (--label-names-from says otherwise)",
+        )
     return {str(number): name for number, name in enumerate(names, start=start)}
 
 

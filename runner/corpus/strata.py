@@ -17,6 +17,7 @@ OUTSIDE_NAME = "outside"
 """Stratum of documents whose length is in no band (only where nothing is sampled)."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 _BATCH = 1024
+_BANDS = "--band short:1-40:600 --band long:41+:400 (for example): NAME:FROM-TO:COUNT, letters, digits, '.', '_', '-'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,21 +45,31 @@ def band_of(tokens: int, bands: Sequence[Band]) -> Band | None:
 def check_bands(bands: Sequence[Band]) -> None:
     """Bands must rise and must not overlap; gaps are allowed (texts of such lengths are left out)."""
     if not bands:
-        raise InputRefused("no length band is given")
+        raise InputRefused("no length band is given", next_step=_BANDS)
     last = 0
     names = set()
     for band in bands:
         if band.name in names:
-            raise InputRefused("two length bands have one name", value=band.name)
+            raise InputRefused(
+                "two length bands have one name", value=band.name, next_step="give each --band its own name"
+            )
         names.add(band.name)
         if not _NAME.fullmatch(band.name) or band.name == OUTSIDE_NAME:
-            raise InputRefused("not a name for a length band: use letters, digits, '.', '_' or '-'", value=band.name)
+            raise InputRefused(
+                "not a name for a length band: use letters, digits, '.', '_' or '-'", value=band.name, next_step=_BANDS
+            )
         if band.least < 1 or (band.most is not None and band.most < band.least):
-            raise InputRefused(f"the limits {band.limits} of a length band are not a range", value=band.name)
+            raise InputRefused(
+                f"the limits {band.limits} of a length band are not a range", value=band.name, next_step=_BANDS
+            )
         if band.least <= last:
-            raise InputRefused("length bands must rise without overlapping", value=band.name)
+            raise InputRefused(
+                "length bands must rise without overlapping",
+                value=band.name,
+                next_step="order the bands from short to long; each begins after the end of the one before",
+            )
         if band.wanted < 0:
-            raise InputRefused("a length band cannot want fewer than 0 texts", value=band.name)
+            raise InputRefused("a length band cannot want fewer than 0 texts", value=band.name, next_step=_BANDS)
         last = band.most if band.most is not None else 1 << 62
 
 
@@ -85,7 +96,9 @@ class TokenizerFile:
         try:
             self._tokenizer = Tokenizer.from_file(str(file))
         except Exception as error:  # the library raises bare Exception
-            raise InputRefused(f"not a tokenizer file: {error}", file=file) from None
+            raise InputRefused(
+                f"not a tokenizer file: {error}", file=file, next_step="copy the model's tokenizer.json again, whole"
+            ) from None
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         self._special_tokens = special_tokens

@@ -128,7 +128,11 @@ def _check_attempts(lock: Lock, attempts: Sequence[Attempt]) -> None:
     known, fingerprint = {variant.id for variant in lock.variants}, lock.lock_sha256
     for attempt in attempts:
         if attempt.lock_sha256 != fingerprint:
-            raise InputRefused("an attempt of another lock is never compared (M3)", value=attempt.attempt_id)
+            raise InputRefused(
+                "an attempt of another lock is never compared (M3)",
+                value=attempt.attempt_id,
+                next_step="runner decide --leave-out-other-locks",
+            )
         if attempt.variant_id not in known:
             raise InputRefused(
                 f"{attempt.attempt_id} names a variant that the lock does not know",

@@ -71,7 +71,11 @@ def note_id(campaign: Campaign) -> str:
     found = decision if isinstance(decision, dict) else {}
     identity = f"{found.get('protocol_name')}-r{found.get('protocol_revision')}-{digest[:12]}"
     if not _NOTE_ID.fullmatch(identity):
-        raise InputRefused("the decision does not name its protocol and revision", file=campaign.decision)
+        raise InputRefused(
+            "the decision does not name its protocol and revision",
+            file=campaign.decision,
+            next_step="runner decide writes it again",
+        )
     return identity
 
 

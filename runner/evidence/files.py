@@ -108,7 +108,11 @@ def _locked(path: Path) -> TextIO:
         if _is_still(path, stream):
             return stream
         stream.close()
-    raise InputRefused("the lock file cannot be made here: is its folder one?", file=path)
+    raise InputRefused(
+        "the lock file cannot be made here: is its folder one?",
+        file=path,
+        next_step="make the folder an ordinary one on a disk that can be written, and run the same command again",
+    )
 
 
 def _is_still(path: Path, stream: TextIO) -> bool:

@@ -209,7 +209,11 @@ class AttemptStore:
         if head is None:
             return ChainLink(machine_id=machine_id, index=0, previous_sha256=None)
         if head.last_sha256 is None:
-            raise NotAccepted(f"the attempt {head.last_attempt_id} has not ended", file=self.path(head.last_attempt_id))
+            raise NotAccepted(
+                f"the attempt {head.last_attempt_id} has not ended",
+                file=self.path(head.last_attempt_id),
+                next_step="runner measure closes what was interrupted, then goes on",
+            )
         return ChainLink(machine_id=machine_id, index=head.rows, previous_sha256=head.last_sha256)
 
     def start(self, attempt: Attempt) -> None:

@@ -38,7 +38,11 @@ def set_up_again(source: Path, target: Path, *, model: str | None = None, revisi
     left behind: it belongs to the model before.
     """
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise InputRefused("the new campaign needs an empty or a new folder", file=target)
+        raise InputRefused(
+            "the new campaign needs an empty or a new folder",
+            file=target,
+            next_step="name a folder that does not exist yet",
+        )
     target.parent.mkdir(parents=True, exist_ok=True)
     with open_campaign(source) as old:
         lock = Lock.load(old.lock)
@@ -121,7 +125,11 @@ def _model_edits(
     if known is not None:
         edits[known] = None
     if "=" not in lines[source - 1]:
-        raise InputRefused("the model's source is not written on a line of its own", line=source)
+        raise InputRefused(
+            "the model's source is not written on a line of its own",
+            line=source,
+            next_step='write source = "..." on a line of its own under [model], or leave out --model',
+        )
     return edits
 
 

@@ -137,6 +137,7 @@ def match_decision(campaign: Campaign, rental: Rental) -> RentalMatch:
         raise NotAccepted(
             "nothing was measured, so there is no configuration that a rental record could belong to",
             file=campaign.decision,
+            next_step="runner measure first; then runner validate, runner decide and runner report",
         )
     plan = read_plan(campaign.plan) if campaign.plan.is_file() else None
     expected = replace(_expected(row), decided=decision.chosen is not None)

@@ -81,7 +81,11 @@ def collect(campaign: Campaign, sources: Iterable[Path], *, keep_other_locks: bo
         rows = Rows(tuple(sorted(merge.rows.values(), key=_place)), tuple(merge.torn.values()), ())
         faults = chain_faults(rows, merge.heads)
         if faults:
-            raise InputRefused("rows are missing or were changed; nothing was collected", details=faults)
+            raise InputRefused(
+                "rows are missing or were changed; nothing was collected",
+                details=faults,
+                next_step="copy records/ whole from the machine that measured, and collect again",
+            )
         added = _write(campaign, merge)
     return Collected(
         rows=len(merge.rows),

@@ -244,4 +244,8 @@ def _read(campaign: Campaign, relative: str) -> bytes:
     try:
         return (campaign.root / relative).read_bytes()
     except OSError as error:
-        raise InputRefused(f"missing or unreadable ({error.strerror})", file=relative) from None
+        raise InputRefused(
+            f"missing or unreadable ({error.strerror})",
+            file=relative,
+            next_step="copy the campaign again, whole; or runner report, if the evidence is yours and complete",
+        ) from None

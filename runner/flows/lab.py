@@ -118,7 +118,11 @@ def _instructions(campaign: Campaign, protocol: Protocol, plan: Plan, memory: bo
     try:
         return Template(template.read_text(encoding="utf-8")).substitute(values)
     except (KeyError, ValueError) as error:
-        raise InputRefused(f"the lab template cannot be filled: {error}", file=template) from None
+        raise InputRefused(
+            f"the lab template cannot be filled: {error}",
+            file=template,
+            next_step="put the shipped marks ($name) back, or remove your copy: the shipped lab.md is taken then",
+        ) from None
 
 
 def _checks(protocol: Protocol) -> list[str]:

@@ -13,6 +13,7 @@ from runner.evidence.campaign import Campaign
 from runner.evidence.files import write_atomic
 from runner.evidence.rental import Rental
 
+_NEW_LEDGER = "name a new file with --ledger: it is begun with the header line; or mend this one by hand"
 COLUMNS = (
     "starts_at",
     "ends_at",
@@ -101,8 +102,13 @@ def _parsed(data: bytes, path: Path | None = None) -> list[list[str]]:
     try:
         lines = list(csv.reader(io.StringIO(data.decode("utf-8-sig"), newline=""), strict=True))
     except (UnicodeDecodeError, csv.Error) as error:
-        raise InputRefused(f"the ledger cannot be read: {error}", file=path) from None
+        raise InputRefused(f"the ledger cannot be read: {error}", file=path, next_step=_NEW_LEDGER) from None
     ragged = [number for number, line in enumerate(lines, start=1) if len(line) != len(COLUMNS)]
     if not lines or ragged:
-        raise InputRefused("the ledger is empty or has a line with other columns", file=path, line=(ragged or [1])[0])
+        raise InputRefused(
+            "the ledger is empty or has a line with other columns",
+            file=path,
+            line=(ragged or [1])[0],
+            next_step=_NEW_LEDGER,
+        )
     return lines

@@ -129,7 +129,11 @@ def pages_not_made_again() -> Step:
 def _language(text: bytes) -> str:
     language = _LANGUAGE.search(text)
     if language is None:
-        raise InputRefused("the note does not say its language", file="note/decision-note.qmd")
+        raise InputRefused(
+            "the note does not say its language",
+            file="note/decision-note.qmd",
+            next_step="runner report writes the note again",
+        )
     return language.group(1).decode("ascii")
 
 

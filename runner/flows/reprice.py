@@ -47,7 +47,11 @@ def reprice(
     """
     load_catalogue(tariffs)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise InputRefused("the repriced campaign needs an empty or a new folder", file=target)
+        raise InputRefused(
+            "the repriced campaign needs an empty or a new folder",
+            file=target,
+            next_step="name a folder that does not exist yet",
+        )
     found = verify(source)
     if not found.accepted:
         raise NotAccepted(
@@ -60,7 +64,11 @@ def reprice(
         with open_campaign(source) as old:
             link = _link(old)
             if sha256_file(tariffs) == link.tariffs_sha256:
-                raise InputRefused("these are the tariffs of the note already: nothing would change", file=tariffs)
+                raise InputRefused(
+                    "these are the tariffs of the note already: nothing would change",
+                    file=tariffs,
+                    next_step="name a file with other prices: --tariffs new.csv",
+                )
             _copy(old, new)
         shutil.copyfile(tariffs, new.tariffs)
         write_atomic(new.repricing, link.dump())

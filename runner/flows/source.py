@@ -28,7 +28,12 @@ def open_campaign(path: Path) -> Iterator[Campaign]:
     if path.is_dir():
         place = check_place(Campaign(path))
         if place.status == "failed":
-            raise InputRefused(place.finding, file=path, details=place.details)
+            raise InputRefused(
+                place.finding,
+                file=path,
+                details=place.details,
+                next_step="use the campaign as one plain folder, without links out of it",
+            )
         yield Campaign(path)
         return
     if not path.is_file():
@@ -40,7 +45,11 @@ def open_campaign(path: Path) -> Iterator[Campaign]:
     bag = read_bag(path)
     found = check_signature(bag.signed, bag.signature, Purpose.BAG)
     if not found.valid:
-        raise NotAccepted(f"the archive's signature is not good: {found.reason}", file=path)
+        raise NotAccepted(
+            f"the archive's signature is not good: {found.reason}",
+            file=path,
+            next_step="get the archive again from who made it; runner verify FILE shows every check",
+        )
     with tempfile.TemporaryDirectory(prefix="runner-archive-") as folder:
         unpack(bag.payload, Path(folder))
         yield Campaign(Path(folder))

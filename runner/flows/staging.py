@@ -45,7 +45,11 @@ def staged_note(campaign: Campaign) -> Iterator[StagedCampaign]:
     removed, or put back if it is the only note there is.
     """
     if campaign.note.is_symlink():
-        raise InputRefused("note/ is a link, which cannot be replaced by a new note", file=campaign.note)
+        raise InputRefused(
+            "note/ is a link, which cannot be replaced by a new note",
+            file=campaign.note,
+            next_step="move the link away and run the same command again: note/ becomes a folder",
+        )
     with _alone(campaign):
         _clear(campaign)
         place = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=campaign.root))
@@ -62,7 +66,11 @@ def staged_note(campaign: Campaign) -> Iterator[StagedCampaign]:
 def _alone(campaign: Campaign) -> Iterator[None]:
     """A lock on the campaign folder itself: no file is left, and a killed process leaves no lock."""
     if not campaign.root.is_dir():
-        raise InputRefused("there is no such campaign folder", file=campaign.root)
+        raise InputRefused(
+            "there is no such campaign folder",
+            file=campaign.root,
+            next_step="name the folder that holds protocol/ (--campaign FOLDER)",
+        )
     descriptor = os.open(campaign.root, os.O_RDONLY)
     try:
         try:

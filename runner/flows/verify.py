@@ -46,7 +46,11 @@ def verify(
         return verify_pdf(path, certificate)
     if path.suffix == ".zip" or start.startswith(b"PK"):
         return verify_archive(path, signers, rebuild=rebuild)
-    raise InputRefused("neither a campaign folder, nor an archive, nor a PDF", file=path)
+    raise InputRefused(
+        "neither a campaign folder, nor an archive, nor a PDF",
+        file=path,
+        next_step="runner verify FOLDER, runner verify ARCHIVE.zip or runner verify NOTE.pdf",
+    )
 
 
 def verify_folder(

@@ -37,7 +37,12 @@ def verify_pdf(path: Path, certificate: Path | None = None) -> Verification:
     attached = attached_files(path)
     findings = (*name_findings(attached), *_foreign_places(attached))
     if findings:
-        raise InputRefused("the PDF carries file names that are refused", file=path, details=findings)
+        raise InputRefused(
+            "the PDF carries file names that are refused",
+            file=path,
+            details=findings,
+            next_step="do not trust this PDF; ask who made it for the archive or the folder, and verify that",
+        )
     with tempfile.TemporaryDirectory(prefix="runner-verify-") as folder:
         campaign = Campaign(Path(folder))
         unpack(attached, campaign.root)
@@ -66,7 +71,11 @@ def certificate_sha256(path: Path) -> str:
         data = path.read_bytes()
         loaded = x509.load_pem_x509_certificate(data) if b"-----BEGIN" in data else x509.load_der_x509_certificate(data)
     except (OSError, ValueError) as error:
-        raise InputRefused(f"not a readable certificate: {error}", file=path) from None
+        raise InputRefused(
+            f"not a readable certificate: {error}",
+            file=path,
+            next_step="give --certificate a certificate as PEM or DER, such as openssl pkcs12 -nokeys -clcerts prints",
+        ) from None
     return loaded.fingerprint(hashes.SHA256()).hex()
 
 

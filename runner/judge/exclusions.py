@@ -23,6 +23,8 @@ from runner.evidence.store import read_attempts
 from runner.judge.rules import parse_rule
 from runner.protocol.freeze import load_lock
 
+_STATE_AGAIN = "remove this statement with its signature, then state it again: runner exclude"
+
 
 class Exclusion(Record):
     """`records/exclusions/<attempt-id>.json`, signed beside it."""
@@ -77,6 +79,7 @@ def exclude(campaign: Campaign, attempt_id: str, *, reason: str, rule: str, dry_
             f"the rule does not hit {show_value(attempt_id)} itself, so it is not why this attempt would be excluded",
             column="--rule",
             value=rule,
+            next_step="write a rule that is true for this attempt; --dry-run shows which ones it hits",
         )
     known = {exclusion.attempt_id: exclusion for exclusion in read_exclusions(campaign)}
     fresh = [attempt for attempt in hit if attempt.attempt_id not in known]
@@ -85,6 +88,7 @@ def exclude(campaign: Campaign, attempt_id: str, *, reason: str, rule: str, dry_
             f"this attempt is excluded already: {known[attempt_id].reason}",
             file=exclusions_dir(campaign),
             value=attempt_id,
+            next_step="nothing is left to do; runner validate takes it into account",
         )
     also_hit = tuple(attempt.attempt_id for attempt in hit if attempt is not named)
     if not dry_run:
@@ -125,10 +129,12 @@ def read_exclusions(campaign: Campaign) -> tuple[Exclusion, ...]:
             raise InputRefused("the exclusion is not signed", file=path, next_step="runner exclude writes signed ones")
         check = check_signature(data, signature.read_bytes(), Purpose.STATEMENT)
         if not check.valid:
-            raise InputRefused(f"the signature of the exclusion is not good: {check.reason}", file=signature)
+            raise InputRefused(
+                f"the signature of the exclusion is not good: {check.reason}", file=signature, next_step=_STATE_AGAIN
+            )
         row = campaign.attempts / f"{exclusion.attempt_id}.json"
         if path.stem != exclusion.attempt_id or not row.is_file() or sha256_file(row) != exclusion.attempt_sha256:
-            raise InputRefused("the exclusion does not belong to a row as it is now", file=path)
+            raise InputRefused("the exclusion does not belong to a row as it is now", file=path, next_step=_STATE_AGAIN)
         _check_rule(exclusion, path)
         found.append(exclusion)
     return tuple(found)

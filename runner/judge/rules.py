@@ -132,7 +132,12 @@ def _comparable(found: Any, value: str, term: Term) -> tuple[Any, Any]:
         return parse_utc(found), parse_utc(value, name=term.fact)
     if isinstance(found, bool):
         if value not in ("true", "false") or term.sign not in ("=", "!="):
-            raise InputRefused(f"{term.fact} is compared by = or != with true or false", column="--rule", value=value)
+            raise InputRefused(
+                f"{term.fact} is compared by = or != with true or false",
+                column="--rule",
+                value=value,
+                next_step=f"write {term.fact} = true, or {term.fact} = false",
+            )
         return found, value == "true"
     if isinstance(found, int | float):
         try:
@@ -140,8 +145,18 @@ def _comparable(found: Any, value: str, term: Term) -> tuple[Any, Any]:
         except ArithmeticError:
             wanted = Decimal("NaN")
         if not wanted.is_finite():
-            raise InputRefused(f"{term.fact} is a number", column="--rule", value=value)
+            raise InputRefused(
+                f"{term.fact} is a number",
+                column="--rule",
+                value=value,
+                next_step=f"write {term.fact} > {found} (for example)",
+            )
         return exact_seconds(found), wanted
     if term.sign not in ("=", "!="):
-        raise InputRefused(f"{term.fact} is text, compared by = or !=", column="--rule", value=value)
+        raise InputRefused(
+            f"{term.fact} is text, compared by = or !=",
+            column="--rule",
+            value=value,
+            next_step=f"write {term.fact} = {found} (for example)",
+        )
     return found, value

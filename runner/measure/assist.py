@@ -60,7 +60,10 @@ def assist(campaign: Campaign, gpu: str, nodes: Nodes) -> int:
                 line.send({"error": None if error is None else error.message})
                 attempts += 1
         except OSError as error:
-            raise NotAccepted(f"node 0 is gone: {error}") from None
+            raise NotAccepted(
+                f"node 0 is gone: {error}",
+                next_step="look at node 0; when it measures again, start the same command here too",
+            ) from None
         finally:
             line.close()
     return attempts

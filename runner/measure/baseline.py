@@ -161,7 +161,11 @@ def _baseline(shared: _Work, files: CorpusFiles, corpus: Corpus, stop: StopReque
     differences = settings.differences(Settings(**facts["effective"]))
     if differences:
         path.unlink(missing_ok=True)
-        raise NotAccepted("the baseline did not run as the protocol asks", details=differences)
+        raise NotAccepted(
+            "the baseline did not run as the protocol asks",
+            details=differences,
+            next_step="runner doctor says what works here: change [baseline.settings], or make the baseline elsewhere",
+        )
     made = {"schema_version": "baseline/1", "made_by": "runner baseline", **inputs}
     made |= {"predictions_sha256": sha256_file(path), "documents": documents, "effective": facts["effective"]}
     made["device"] = shared.device

@@ -30,7 +30,12 @@ class Presence:
 def look_for(gpu: str, devices: int, tariffs: Path, find: Callable[[], FoundDevices] = find_devices) -> Presence:
     """Whether `devices` cards of the declared kind are here. `cpu` is always the user's own machine."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,119}", gpu):
-        raise InputRefused("a GPU is named as in tariffs.csv, or cpu", column="GPU", value=gpu)
+        raise InputRefused(
+            "a GPU is named as in tariffs.csv, or cpu",
+            column="GPU",
+            value=gpu,
+            next_step="GPU=cpu, or a name of tariffs.csv such as GPU=rtx-4090",
+        )
     if gpu == OWN_MACHINE:
         return Presence(gpu, (cpu_name(),), (), "cpu", None)
     known = matches(gpu, "", tariffs) is not None

@@ -121,7 +121,12 @@ def read_journal(path: Path) -> JournalState:
     for number, line in enumerate(whole.split(b"\n") if whole else [], 1):
         event = loads_strict(line, file=path, line=number)
         if not isinstance(event, dict):
-            raise InputRefused("a line of the journal is no event", file=path, line=number)
+            raise InputRefused(
+                "a line of the journal is no event",
+                file=path,
+                line=number,
+                next_step="nothing to mend: runner measure runs this attempt again under a new number",
+            )
         events.append(event)
     return JournalState(tuple(events), len(rest))
 

@@ -63,9 +63,19 @@ def parse_nodes(nnodes: int, node_rank: int, endpoint: str | None, backend: str,
     if nnodes == 1 and node_rank == 0:
         return None
     if not 0 <= node_rank < nnodes:
-        raise InputRefused("the node's rank goes from 0 to nnodes - 1", column="--node-rank", value=node_rank)
+        raise InputRefused(
+            "the node's rank goes from 0 to nnodes - 1",
+            column="--node-rank",
+            value=node_rank,
+            next_step="number the nodes 0, 1, ...: the first one is 0",
+        )
     if backend not in BACKENDS:
-        raise InputRefused(f"the rendezvous is one of {', '.join(BACKENDS)}", column="--rdzv-backend", value=backend)
+        raise InputRefused(
+            f"the rendezvous is one of {', '.join(BACKENDS)}",
+            column="--rdzv-backend",
+            value=backend,
+            next_step=f"--rdzv-backend {BACKENDS[0]}",
+        )
     host, _, port = (endpoint or "").rpartition(":")
     if not host or not port.isdecimal() or not 0 < int(port) < 65535:
         raise InputRefused(
@@ -113,7 +123,10 @@ class Conductor:
         try:
             server = socket.create_server((nodes.host, nodes.control_port), reuse_port=False)
         except OSError as error:
-            raise NotAccepted(f"the nodes cannot meet at {nodes.host}:{nodes.control_port}: {error.strerror}") from None
+            raise NotAccepted(
+                f"the nodes cannot meet at {nodes.host}:{nodes.control_port}: {error.strerror}",
+                next_step="give --rdzv-endpoint an address of node 0 with two free ports: this one and the next",
+            ) from None
         deadline = time.monotonic() + join_seconds
         with server:
             while len(self._others) < nodes.nnodes - 1:
@@ -210,5 +223,10 @@ def connect(nodes: Nodes, lock_sha256: str, join_seconds: float = _JOIN_SECONDS)
     problem = line.receive(join_seconds).get("problem")
     if problem:
         line.close()
-        raise InputRefused(f"node 0 refuses this node: {problem}", column="--node-rank", value=nodes.node_rank)
+        raise InputRefused(
+            f"node 0 refuses this node: {problem}",
+            column="--node-rank",
+            value=nodes.node_rank,
+            next_step="use the same campaign folder and --nnodes on every node, and each --node-rank once",
+        )
     return line

@@ -18,6 +18,7 @@ LARGE_BYTES = 5_000_000
 MOST_SINGLE = 200
 MOST_BYTES = 500_000_000
 BUNDLE = "evidence.zip"
+_ANOTHER_PDF = "ask who made it for the PDF again, or for the archive; runner report in the campaign makes it anew"
 _ZIP_TIME = (1980, 1, 1, 0, 0, 0)
 _FOR_PEOPLE = (
     "note/decision.json", "note/balance.json", "note/balance.csv", "note/attempts.csv",
@@ -121,19 +122,25 @@ def attached_files(pdf: Path) -> dict[str, bytes]:
             for name, spec in document.attachments.items():
                 path = spec.description or name
                 if path in found or path.replace("/", "~") != name or spec.filename != name:
-                    raise InputRefused("attachments share a name, or show another one", file=pdf, value=path)
+                    raise InputRefused(
+                        "attachments share a name, or show another one", file=pdf, value=path, next_step=_ANOTHER_PDF
+                    )
                 found[path] = _content(spec.get_file().obj, left, pdf, path)
                 left -= len(found[path])
     except (pikepdf.PdfError, OSError, ValueError) as error:
-        raise InputRefused(f"not a readable PDF: {error}", file=pdf) from None
+        raise InputRefused(f"not a readable PDF: {error}", file=pdf, next_step=_ANOTHER_PDF) from None
     if BUNDLE in found:
         for path, data in _unbundle(found.pop(BUNDLE), pdf):
             if path in found:
-                raise InputRefused("attachments share a name, or show another one", file=pdf, value=path)
+                raise InputRefused(
+                    "attachments share a name, or show another one", file=pdf, value=path, next_step=_ANOTHER_PDF
+                )
             found[path] = data
     for name in found:
         if name.startswith("/") or ".." in name.split("/") or "\\" in name:
-            raise InputRefused("an attachment's name leaves the campaign folder", file=pdf, value=name)
+            raise InputRefused(
+                "an attachment's name leaves the campaign folder", file=pdf, value=name, next_step=_ANOTHER_PDF
+            )
     return found
 
 
@@ -144,14 +151,20 @@ def _content(stream: Any, most: int, pdf: Path, path: str) -> bytes:
     if kinds is None:
         return packed
     if str(kinds) != "/FlateDecode" or stream.get("/DecodeParms") is not None:
-        raise InputRefused("an attachment is packed in a way that this tool does not use", file=pdf, value=path)
+        raise InputRefused(
+            "an attachment is packed in a way that this tool does not use", file=pdf, value=path, next_step=_ANOTHER_PDF
+        )
     unpacker = zlib.decompressobj()
     try:
         data = unpacker.decompress(packed, most)
     except zlib.error as error:
-        raise InputRefused(f"an attachment cannot be unpacked: {error}", file=pdf, value=path) from None
+        raise InputRefused(
+            f"an attachment cannot be unpacked: {error}", file=pdf, value=path, next_step=_ANOTHER_PDF
+        ) from None
     if unpacker.unconsumed_tail:
-        raise InputRefused(f"the attachments are more than {MOST_BYTES} bytes", file=pdf, value=path)
+        raise InputRefused(
+            f"the attachments are more than {MOST_BYTES} bytes", file=pdf, value=path, next_step=_ANOTHER_PDF
+        )
     return data
 
 
@@ -164,7 +177,9 @@ def _unbundle(data: bytes, pdf: Path) -> Iterator[tuple[str, bytes]]:
                     content = stream.read(left + 1)
                 left -= len(content)
                 if left < 0:
-                    raise InputRefused(f"{BUNDLE} in the PDF holds more than {MOST_BYTES} bytes", file=pdf)
+                    raise InputRefused(
+                        f"{BUNDLE} in the PDF holds more than {MOST_BYTES} bytes", file=pdf, next_step=_ANOTHER_PDF
+                    )
                 yield entry.filename, content
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError) as error:
-        raise InputRefused(f"{BUNDLE} in the PDF cannot be read: {error}", file=pdf) from None
+        raise InputRefused(f"{BUNDLE} in the PDF cannot be read: {error}", file=pdf, next_step=_ANOTHER_PDF) from None

@@ -18,7 +18,7 @@ from runner.evidence.campaign import Campaign
 from runner.evidence.checks import SIGNED_LIST
 from runner.evidence.files import write_atomic
 from runner.note.format import NO_BREAK, Formatter
-from runner.note.i18n import N_, SOURCE_LANGUAGE, Catalogue, load_catalogue
+from runner.note.i18n import N_, SHIPPED_TEMPLATES, SOURCE_LANGUAGE, Catalogue, load_catalogue
 from runner.pricing.core import MOST_COUNT, PACKAGE_DAYS, Gpu, Offer
 from runner.pricing.core import Catalogue as Tariffs
 from runner.pricing.tariffs import load_catalogue as load_tariffs
@@ -128,20 +128,29 @@ def calculator_page(tariffs: Tariffs, template: Path, words: Catalogue) -> str:
     try:
         page = template.read_text(encoding="utf-8")
     except OSError as error:
-        raise InputRefused(f"the calculator's template cannot be read: {error.strerror}", file=template) from None
+        raise InputRefused(
+            f"the calculator's template cannot be read: {error.strerror}", file=template, next_step=SHIPPED_TEMPLATES
+        ) from None
     fmt = Formatter(words.language)
     # The data is put into a script element: "<" is written as an escape, so that nothing in it can end the element.
     data = json.dumps(_data(tariffs, words, fmt), ensure_ascii=True, sort_keys=True).replace("<", "\\u003c")
     rows = "\n".join(_rows(tariffs, words, fmt))
     for mark in ("<!--CATALOGUE-->", "<!--TARIFFS-->"):
         if page.count(mark) != 1:
-            raise InputRefused(f"the calculator's template needs the mark {mark} exactly once", file=template)
+            raise InputRefused(
+                f"the calculator's template needs the mark {mark} exactly once",
+                file=template,
+                next_step=SHIPPED_TEMPLATES,
+            )
     texts = {name: words.template(text) for name, text in STATIC.items()} | {"language": words.language}
 
     def text(mark: re.Match[str]) -> str:
         if mark[1] not in texts:
             raise InputRefused(
-                "the calculator's template has a mark that no text belongs to", file=template, value=mark[0]
+                "the calculator's template has a mark that no text belongs to",
+                file=template,
+                value=mark[0],
+                next_step=SHIPPED_TEMPLATES,
             )
         return escape(texts[mark[1]])
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import functools
 import io
+import unicodedata
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 
 from runner.errors import InputRefused
 from runner.evidence.files import write_atomic
+from runner.note.i18n import SHIPPED_TEMPLATES
 
 _FEATURES = ("kern", "tnum", "locl", "ccmp", "mark", "mkmk", "case")
 
@@ -50,9 +52,14 @@ WEB_CHARACTERS = frozenset(
 
 
 def covered_characters(templates: Path) -> frozenset[int]:
-    """Code points that every face of the text family has; the fixed-width face falls back on that family."""
+    """Code points that every face of the text family has; the fixed-width face falls back on that family.
+
+    Without control and private letters, although the fonts have some: they mean nothing to a reader, and
+    PDF/A allows them only with a text in their place (ISO 19005-3, 6.2.11.7.3).
+    """
     faces = [face for face in FACES if face.family == TEXT_FAMILY]
-    return frozenset.intersection(*(_coverage(templates / "fonts" / face.file) for face in faces))
+    covered = frozenset.intersection(*(_coverage(templates / "fonts" / face.file) for face in faces))
+    return frozenset(code for code in covered if unicodedata.category(chr(code)) not in ("Cc", "Co"))
 
 
 def show_uncovered(text: str, covered: frozenset[int]) -> tuple[str, tuple[str, ...]]:
@@ -120,7 +127,7 @@ def _load(path: Path) -> Any:
     try:
         return TTFont(io.BytesIO(_read(path)), recalcTimestamp=False)
     except TTLibError as error:
-        raise InputRefused(f"not a usable font: {error}", file=path) from None
+        raise InputRefused(f"not a usable font: {error}", file=path, next_step=SHIPPED_TEMPLATES) from None
 
 
 @functools.cache
@@ -142,4 +149,6 @@ def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise InputRefused(f"a font of the note cannot be read: {error.strerror}", file=path) from None
+        raise InputRefused(
+            f"a font of the note cannot be read: {error.strerror}", file=path, next_step=SHIPPED_TEMPLATES
+        ) from None

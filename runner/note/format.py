@@ -54,7 +54,11 @@ class Formatter:
         try:
             return Locale.parse(_FORMATS_OF.get(self.language, self.language))
         except (UnknownLocaleError, ValueError):
-            raise InputRefused("no number and date formats are known for this language", value=self.language) from None
+            raise InputRefused(
+                "no number and date formats are known for this language",
+                value=self.language,
+                next_step="name the catalogue after a language that Babel knows, such as de or fr (docs/templates.md)",
+            ) from None
 
     def decimal(self, value: Number, places: int) -> str:
         """`1,234.50`: exactly `places` decimals, grouped, a real minus sign."""

@@ -12,7 +12,7 @@ from jinja2 import FileSystemLoader, StrictUndefined, TemplateError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from runner.errors import InputRefused
-from runner.note.i18n import Catalogue
+from runner.note.i18n import SHIPPED_TEMPLATES, Catalogue
 from runner.note.quarto.document import Picture, Words, render_document
 from runner.note.svg import as_inline
 
@@ -120,7 +120,9 @@ def _fill(templates: Path, body: str, meta: Mapping[str, str], catalogue: Catalo
             skip=catalogue.gettext("Skip to the content"),
         )
     except TemplateError as error:
-        raise InputRefused(f"the page cannot be filled: {error}", file=templates / "page.html") from None
+        raise InputRefused(
+            f"the page cannot be filled: {error}", file=templates / "page.html", next_step=SHIPPED_TEMPLATES
+        ) from None
 
 
 class _Safe(str):
@@ -136,4 +138,6 @@ def _read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputRefused(f"a part of the note's design cannot be read: {error}", file=path) from None
+        raise InputRefused(
+            f"a part of the note's design cannot be read: {error}", file=path, next_step=SHIPPED_TEMPLATES
+        ) from None

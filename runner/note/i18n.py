@@ -15,6 +15,12 @@ from babel.messages.pofile import PoFileError, read_po
 from runner.errors import InputRefused
 
 SOURCE_LANGUAGE = "en"
+SHIPPED_TEMPLATES = (
+    "correct it (docs/templates.md); or move this folder templates/ away: report then takes the shipped one"
+)
+_MEND_CATALOGUE = (
+    "correct the file with an editor for PO catalogues, or choose another language: runner report --language en"
+)
 _PLACE = re.compile(r"%\((\w+)\)s")
 _LANGUAGE = re.compile(r"[a-z]{2,3}(_[A-Z]{2})?")
 
@@ -94,9 +100,11 @@ def read_catalogue(path: Path) -> Catalog:
         with path.open("rb") as stream:
             return read_po(stream, locale=path.stem, abort_invalid=True)
     except OSError as error:
-        raise InputRefused(f"the catalogue cannot be read: {error.strerror}", file=path) from None
+        raise InputRefused(
+            f"the catalogue cannot be read: {error.strerror}", file=path, next_step=_MEND_CATALOGUE
+        ) from None
     except (PoFileError, ValueError) as error:
-        raise InputRefused(f"not a valid PO catalogue: {error}", file=path) from None
+        raise InputRefused(f"not a valid PO catalogue: {error}", file=path, next_step=_MEND_CATALOGUE) from None
 
 
 def _key(message: Message) -> tuple[str, str | None]:

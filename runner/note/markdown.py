@@ -18,7 +18,7 @@ from jinja2 import FunctionLoader, StrictUndefined, TemplateError, TemplateSynta
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from runner.errors import InputRefused
-from runner.note.i18n import Catalogue, fill
+from runner.note.i18n import SHIPPED_TEMPLATES, Catalogue, fill
 
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>|~&@$^]|--|:::|\.\.\.)")
 _LINE_START = re.compile(r"^([-+=:#!]|\d+(?=[.)](?:\s|$)))")
@@ -82,7 +82,11 @@ def verbatim(value: str) -> Markdown:
     """A line of a code block, where nothing is markup. A line that would close the block is refused."""
     text = visible(value)
     if text.lstrip().startswith(("```", "~~~")):
-        raise InputRefused("a code block cannot show this line", value=value)
+        raise InputRefused(
+            "a code block cannot show this line",
+            value=value,
+            next_step="leave the filter out in the template, or take the value out of the protocol",
+        )
     return Markdown(text)
 
 
@@ -121,7 +125,9 @@ def render_markdown(
         text = environment.get_template(name).render(context)
     except TemplateSyntaxError as error:
         raise InputRefused(
-            f"the template has a syntax error: {error.message}", **_place(lines, error.lineno, error.message or "")
+            f"the template has a syntax error: {error.message}",
+            **_place(lines, error.lineno, error.message or ""),
+            next_step=SHIPPED_TEMPLATES,
         ) from None
     except UndefinedError as error:
         raise InputRefused(
@@ -132,7 +138,9 @@ def render_markdown(
             "keeps a copy (docs/templates.md); a value of your own making: percentiles are never there (M30)",
         ) from None
     except TemplateError as error:
-        raise InputRefused(f"the template cannot be filled: {error}", file=templates / name) from None
+        raise InputRefused(
+            f"the template cannot be filled: {error}", file=templates / name, next_step=SHIPPED_TEMPLATES
+        ) from None
     return re.sub(r"\n{3,}", "\n\n", text).strip("\n") + "\n"
 
 
@@ -166,13 +174,22 @@ def _lines(templates: Path, name: str, level: int = 0) -> list[_Line]:
     """A template with its Quarto includes put in, before Jinja sees it."""
     path = (templates / name).resolve()
     if not path.is_relative_to(templates.resolve()):
-        raise InputRefused("an include leaves the folder of the templates", file=templates, value=name)
+        raise InputRefused(
+            "an include leaves the folder of the templates",
+            file=templates,
+            value=name,
+            next_step="put the included file below templates/",
+        )
     if level > _INCLUDE_LEVELS:
-        raise InputRefused("includes are nested too deeply", file=path)
+        raise InputRefused(
+            "includes are nested too deeply",
+            file=path,
+            next_step="include fewer levels: a file that includes itself never ends",
+        )
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputRefused(f"the template cannot be read: {error}", file=path) from None
+        raise InputRefused(f"the template cannot be read: {error}", file=path, next_step=SHIPPED_TEMPLATES) from None
     out: list[_Line] = []
     for number, line in enumerate(text.split("\n"), start=1):
         if (found := _INCLUDE.fullmatch(line)) is None:

@@ -29,9 +29,17 @@ def compact(svg: bytes, *, name: str) -> ET.Element:
     try:
         root = ET.fromstring(svg)
     except ET.ParseError as error:
-        raise InputRefused(f"a figure is not well-formed SVG: {error}", value=name) from None
+        raise InputRefused(
+            f"a figure is not well-formed SVG: {error}",
+            value=name,
+            next_step="a figure of this kind was not drawn by this tool: runner report draws all of them again",
+        ) from None
     if root.tag != f"{{{_SVG}}}svg":
-        raise InputRefused("a figure is not SVG", value=name)
+        raise InputRefused(
+            "a figure is not SVG",
+            value=name,
+            next_step="a figure of this kind was not drawn by this tool: runner report draws all of them again",
+        )
     glyphs = _glyphs(root)
     for parent in root.iter():
         for child in list(parent):

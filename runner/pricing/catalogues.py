@@ -56,6 +56,7 @@ def side_by_side(
             column="days",
             value=days,
             details=tuple(f"{one.catalogue.name}: {one.reason}" for one in listed),
+            next_step="runner price --gpu NAME lists what has a price; or add a line with its dated price",
         )
     return listed
 

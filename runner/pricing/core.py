@@ -70,7 +70,7 @@ class PriceError(Exception):
         line: int | None = None,
         column: str | None = None,
         value: str | None = None,
-        next_step: str | None = None,
+        next_step: str,
         details: tuple[str, ...] = (),
     ) -> None:
         super().__init__(what)
@@ -84,7 +84,7 @@ class PriceError(Exception):
         lines += ["  where: " + ", ".join(place)] if place else []
         lines += [] if self.value is None else ["  value: " + ascii(self.value)]
         lines += ["  - " + detail for detail in self.details]
-        lines += [] if self.next_step is None else ["  next:  " + self.next_step]
+        lines += ["  next:  " + self.next_step]
         return "\n".join(lines)
 
 

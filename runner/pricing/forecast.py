@@ -59,9 +59,17 @@ def forecast(
     only the durations are given: cost not applicable.
     """
     if documents < 1 or measured_documents < 1:
-        raise InputRefused("a forecast needs at least one document", value=min(documents, measured_documents))
+        raise InputRefused(
+            "a forecast needs at least one document",
+            value=min(documents, measured_documents),
+            next_step="--documents 1000000 (for example)",
+        )
     if not Decimal(0) < fastest <= slowest:
-        raise InputRefused("a forecast needs measured durations", value=f"{fastest} to {slowest}")
+        raise InputRefused(
+            "a forecast needs measured durations",
+            value=f"{fastest} to {slowest}",
+            next_step="runner validate and runner decide, once passes were accepted",
+        )
     low, high = (_scaled(one, documents, measured_documents) + other_seconds for one in (fastest, slowest))
 
     def package(seconds: Decimal) -> PackageAnswer | None:

@@ -123,7 +123,11 @@ def window_of(tasks: Iterable[TaskTime], deadline: datetime | None = None, *, ma
     """
     ordered = sorted(tasks, key=lambda task: (task.start, task.end, task.id))
     if not ordered:
-        raise InputRefused("no task: there is nothing to rent for", column="task")
+        raise InputRefused(
+            "no task: there is nothing to rent for",
+            column="task",
+            next_step="write a [[task]] in protocol/plan.toml; docs/pricing.md shows one",
+        )
     starts_at = ordered[0].start
     ends_at = max([task.end for task in ordered if task.kind == "collection"] or [task.end for task in ordered])
     overrun = next((task for task in ordered if _overruns(task, ends_at)), None)
@@ -213,7 +217,9 @@ def place_tasks(
     if len(by_id) != len(plan.task):
         names = [task.id for task in plan.task]
         twice = next(name for name in names if names.count(name) > 1)
-        raise InputRefused("two tasks have the same id", column="task", value=twice)
+        raise InputRefused(
+            "two tasks have the same id", column="task", value=twice, next_step="give each task an id of its own"
+        )
     places = {task.id: f"task[{number}]" for number, task in enumerate(plan.task, start=1)}
     placed: dict[str, TaskTime] = {}
     for task in _in_order(by_id, places):
@@ -251,6 +257,7 @@ def _in_order(by_id: Mapping[str, Task], places: Mapping[str, str]) -> list[Task
                 f"task {show_value(name)} waits for a task that is not in the plan",
                 column=f"{places[name]}.after",
                 value=unknown[0],
+                next_step=f"name one of: {', '.join(by_id)}",
             )
     order: list[Task] = []
     while waiting:
@@ -261,6 +268,7 @@ def _in_order(by_id: Mapping[str, Task], places: Mapping[str, str]) -> list[Task
                 "tasks wait for each other in a circle",
                 column=f"{places[first]}.after",
                 value=", ".join(sorted(waiting)),
+                next_step="take one of them out of the after of another",
             )
         for name in ready:
             order.append(by_id[name])
@@ -337,5 +345,10 @@ def _written(task: Task, place: str, zone: str) -> tuple[datetime | None, timede
     assert task.end is not None and start is not None
     end = parse_instant(task.end, zone, name=f"{place}.end")
     if end < start:
-        raise InputRefused(f"task {show_value(task.id)} ends before it starts", column=f"{place}.end", value=task.end)
+        raise InputRefused(
+            f"task {show_value(task.id)} ends before it starts",
+            column=f"{place}.end",
+            value=task.end,
+            next_step="write an end after the start",
+        )
     return start, end - start

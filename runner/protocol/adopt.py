@@ -104,7 +104,11 @@ def _folder(campaign: Campaign, name: str) -> Path:
     for candidate in (campaign.protocol_dir / "corpus" / name, campaign.protocol_dir / name, Path(name)):
         if (candidate / "corpus.json").is_file():
             if not candidate.resolve().is_relative_to(campaign.protocol_dir.resolve()):
-                raise InputRefused("the corpus must lie below protocol/", file=candidate)
+                raise InputRefused(
+                    "the corpus must lie below protocol/",
+                    file=candidate,
+                    next_step="build it there: runner corpus --from FILE, without --out",
+                )
             return campaign.protocol_dir / candidate.resolve().relative_to(campaign.protocol_dir.resolve())
     raise InputRefused(
         "there is no built corpus of that name",

@@ -48,6 +48,7 @@ def _whole_lines(text: str, span: tuple[int, int], place: Place, document: TomlD
             f"{show_place(place)} could not be taken out by machine: write it on lines of its own",
             file=document.path,
             line=document.line(place),
+            next_step="put this key on a line of its own and run the same command again",
         )
     return start, end
 
@@ -61,7 +62,11 @@ def _end_of_table(document: TomlDocument, place: Place) -> int:
         return len(document.text) if line_end < 0 else line_end + 1
     line = document.lines.get(table)
     if line is None:
-        raise InputRefused(f"there is no table {show_place(table)}", file=document.path)
+        raise InputRefused(
+            f"there is no table {show_place(table)}",
+            file=document.path,
+            next_step=f"add the table {show_place(table)} to the file",
+        )
     position = 0
     for _ in range(line):
         position = document.text.find("\n", position) + 1

@@ -270,7 +270,11 @@ def _move_references(campaign: Campaign, lock: Lock, staging: Path) -> None:
         if target.is_file() and sha256_file(target) == corpus.reference.sha256:
             continue
         if not source.is_file() or sha256_file(source) != corpus.reference.sha256:
-            raise InputRefused("the frozen reference is missing or changed and cannot be made again", file=target)
+            raise InputRefused(
+                "the frozen reference is missing or changed and cannot be made again",
+                file=target,
+                next_step="copy protocol/ again from where it was frozen, or bring back the frozen corpus",
+            )
         target.parent.mkdir(parents=True, exist_ok=True)
         with source.open("rb") as stream:
             os.fsync(stream.fileno())

@@ -55,7 +55,10 @@ class NonFiniteLogits(NotAccepted):
     """Some logits are NaN or infinite: their argmax would look like an answer (MO-10). `rows` from 0."""
 
     def __init__(self, rows: tuple[int, ...]) -> None:
-        super().__init__(f"non-finite logits in {len(rows)} documents")
+        super().__init__(
+            f"non-finite logits in {len(rows)} documents",
+            next_step="try a precision with more range (bf16 or fp32 instead of fp16), as a variant of its own",
+        )
         self.rows = rows
 
 

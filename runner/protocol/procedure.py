@@ -256,11 +256,16 @@ def _below(protocol_dir: Path, name: str) -> Path:
             "the evaluation procedure must lie below protocol/, written with '/'",
             column="evaluation.function",
             value=name,
+            next_step="copy it below protocol/ and write folder/file.py:function",
         )
     if not file.is_file():
         raise InputRefused("the evaluation procedure is not there", file=file, next_step=_HELP)
     if not file.resolve().is_relative_to(protocol_dir.resolve()):
-        raise InputRefused("the evaluation procedure is a link out of protocol/", file=file)
+        raise InputRefused(
+            "the evaluation procedure is a link out of protocol/",
+            file=file,
+            next_step="copy the file itself below protocol/",
+        )
     return file
 
 
@@ -296,7 +301,12 @@ def _installed(module: str) -> tuple[Path, tuple[LockedFile, ...]]:
     if not spec.submodule_search_locations:
         file = Path(str(spec.origin))
         if inner or not file.is_file():
-            raise InputRefused("no such module", column="evaluation.function", value=module)
+            raise InputRefused(
+                "no such module",
+                column="evaluation.function",
+                value=module,
+                next_step=f"correct the name of the module; {_HELP}",
+            )
         return file, (LockedFile(path=file.name, sha256=sha256_file(file), bytes=file.stat().st_size),)
     root = Path(spec.submodule_search_locations[0])
     candidates = (
@@ -305,7 +315,13 @@ def _installed(module: str) -> tuple[Path, tuple[LockedFile, ...]]:
     )
     file = next((path for path in candidates if path.is_file()), candidates[0])
     if not file.is_file():
-        raise InputRefused("no such module", file=file, column="evaluation.function", value=module)
+        raise InputRefused(
+            "no such module",
+            file=file,
+            column="evaluation.function",
+            value=module,
+            next_step=f"correct the name of the module; {_HELP}",
+        )
     sources = sorted(path for path in root.rglob("*") if path.suffix in _CODE and path.is_file())
     return file, tuple(
         LockedFile(path=path.relative_to(root.parent).as_posix(), sha256=sha256_file(path), bytes=path.stat().st_size)

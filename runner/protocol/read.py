@@ -48,7 +48,7 @@ def read_plan(path: Path) -> Plan:
     return plan
 
 
-def read_toml_record(path: Path, model: type[R], *, what: str, next_step: str | None = None) -> R:
+def read_toml_record(path: Path, model: type[R], *, what: str, next_step: str) -> R:
     """Any strict record that people write as TOML, such as `rental.toml`."""
     return _validate(read_toml(path, what=what, next_step=next_step), model, what)
 

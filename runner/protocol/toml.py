@@ -46,7 +46,7 @@ class TomlDocument:
         return self.lines.get(place)
 
 
-def read_toml(path: Path, *, what: str, next_step: str | None = None) -> TomlDocument:
+def read_toml(path: Path, *, what: str, next_step: str = "name a file that can be read") -> TomlDocument:
     """Parse; bad UTF-8, a byte-order mark, syntax, duplicate keys, bare times, NaN are refused."""
     try:
         if path.exists() and not path.is_file():  # a pipe would be waited for

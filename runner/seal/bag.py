@@ -14,7 +14,7 @@ from pathlib import Path
 from runner.errors import NotAccepted, show_value
 from runner.evidence.canonical import sha256_bytes, sha256_file
 from runner.evidence.signing import Purpose
-from runner.seal.container import Source, read_container
+from runner.seal.container import ANOTHER_COPY, Source, read_container
 
 SIGNATURE = "tagmanifest-sha256.txt.sig"
 SIGNED = "tagmanifest-sha256.txt"
@@ -101,25 +101,34 @@ def read_bag(path: Path) -> Bag:
     files = read_container(path)
     names = {name.split("/", 1)[0] for name in files}
     if len(names) != 1 or any("/" not in name for name in files):
-        raise NotAccepted("the archive does not hold exactly one folder", file=path)
+        raise NotAccepted("the archive does not hold exactly one folder", file=path, next_step=ANOTHER_COPY)
     (name,) = names
     inside = {key[len(name) + 1 :]: data for key, data in files.items()}
     payload = {key[len(PAYLOAD) :]: data for key, data in inside.items() if key.startswith(PAYLOAD)}
     tags = {key: data for key, data in inside.items() if not key.startswith(PAYLOAD)}
     findings = _compare_names(tags, _TAGS)
     if findings:
-        raise NotAccepted("not an archive of this tool: its files about itself differ", file=path, details=findings)
+        raise NotAccepted(
+            "not an archive of this tool: its files about itself differ",
+            file=path,
+            details=findings,
+            next_step=ANOTHER_COPY,
+        )
     covered = {key: data for key, data in tags.items() if key not in (SIGNED, SIGNATURE)}
     findings = (
         *_compare(covered, tags[SIGNED], SIGNED),
         *_compare({PAYLOAD + key: data for key, data in payload.items()}, tags["manifest-sha256.txt"], "manifest"),
     )
     if findings:
-        raise NotAccepted("the archive is not the one that was signed", file=path, details=findings)
+        raise NotAccepted(
+            "the archive is not the one that was signed", file=path, details=findings, next_step=ANOTHER_COPY
+        )
     info = _read_info(tags["bag-info.txt"], path)
     oxum = f"{sum(map(len, payload.values()))}.{len(payload)}"
     if info.get("Payload-Oxum") != oxum:
-        raise NotAccepted("bag-info.txt: Payload-Oxum does not fit the payload", file=path, value=oxum)
+        raise NotAccepted(
+            "bag-info.txt: Payload-Oxum does not fit the payload", file=path, value=oxum, next_step=ANOTHER_COPY
+        )
     return Bag(name, info, payload, tags[SIGNED], tags[SIGNATURE])
 
 
@@ -156,7 +165,9 @@ def _read_info(data: bytes, path: Path) -> dict[str, str]:
     for line in data.decode("utf-8", "replace").splitlines():
         match = _INFO.fullmatch(line)
         if match is None or match.group(1) in info:
-            raise NotAccepted("bag-info.txt is not in the form that this tool writes", file=path, value=line)
+            raise NotAccepted(
+                "bag-info.txt is not in the form that this tool writes", file=path, value=line, next_step=ANOTHER_COPY
+            )
         info[match.group(1)] = match.group(2)
     return info
 

@@ -20,6 +20,7 @@ from runner.seal.names import name_findings
 
 MOST_FILES = 65_000
 MOST_BYTES = 2_000_000_000
+ANOTHER_COPY = "get the archive again from who made it and check that copy; what it holds now proves nothing"
 _CHUNK_BYTES = 1 << 20
 _VERSION = 20
 _UTF8 = 0x0800
@@ -42,15 +43,25 @@ def write_container(stream: Sink, files: Mapping[str, Source]) -> None:
     """Write the canonical container with these files. Refuses bad names and what ZIP's plain form cannot hold."""
     findings = name_findings(files)
     if findings:
-        raise InputRefused("the archive would hold names that are refused", details=findings)
+        raise InputRefused(
+            "the archive would hold names that are refused", details=findings, next_step="rename these files"
+        )
     if len(files) > MOST_FILES:
-        raise InputRefused(f"an archive holds at most {MOST_FILES} files", value=len(files))
+        raise InputRefused(
+            f"an archive holds at most {MOST_FILES} files",
+            value=len(files),
+            next_step="runner archive --rental FILE --without-texts takes less along",
+        )
     central = []
     offset = 0
     for name in sorted(files):
         checksum, size = _measure(files[name])
         if offset + size > MOST_BYTES:
-            raise InputRefused(f"an archive holds at most {MOST_BYTES} bytes", file=name)
+            raise InputRefused(
+                f"an archive holds at most {MOST_BYTES} bytes",
+                file=name,
+                next_step="runner archive --rental FILE --without-texts takes less along",
+            )
         encoded = name.encode("utf-8")
         fields = struct.pack("<HHHHHLLLHH", _VERSION, _UTF8, 0, _TIME, _DATE, checksum, size, size, len(encoded), 0)
         stream.write(_LOCAL + fields + encoded)
@@ -80,7 +91,7 @@ def read_container(path: Path) -> dict[str, bytes]:
             _refuse_entries(entries, path)
             files = {entry.filename: archive.read(entry) for entry in entries}
     except (OSError, zipfile.BadZipFile, zlib.error, struct.error, ValueError, RuntimeError, EOFError) as error:
-        raise NotAccepted(f"not a readable archive, or damaged: {error}", file=path) from None
+        raise NotAccepted(f"not a readable archive, or damaged: {error}", file=path, next_step=ANOTHER_COPY) from None
     _require_canonical(path, files)
     return files
 
@@ -94,13 +105,20 @@ def _refuse_entries(entries: list[zipfile.ZipInfo], path: Path) -> None:
     ]
     if findings:
         raise InputRefused(
-            "the archive holds names that are refused; nothing was taken out of it", file=path, details=tuple(findings)
+            "the archive holds names that are refused; nothing was taken out of it",
+            file=path,
+            details=tuple(findings),
+            next_step=ANOTHER_COPY,
         )
     # The declared sizes are believed only to refuse: reading stops at them, and they are compared below.
     if len(entries) > MOST_FILES or sum(entry.file_size for entry in entries) > MOST_BYTES:
-        raise InputRefused(f"the archive is larger than {MOST_FILES} files or {MOST_BYTES} bytes", file=path)
+        raise InputRefused(
+            f"the archive is larger than {MOST_FILES} files or {MOST_BYTES} bytes", file=path, next_step=ANOTHER_COPY
+        )
     if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
-        raise NotAccepted("the archive is compressed, so it is not one that this tool made", file=path)
+        raise NotAccepted(
+            "the archive is compressed, so it is not one that this tool made", file=path, next_step=ANOTHER_COPY
+        )
 
 
 class _Comparison:
@@ -127,7 +145,11 @@ def _require_canonical(path: Path, files: Mapping[str, bytes]) -> None:
         trailing = stream.read(1)
     if comparison.differs_at is not None or trailing:
         place = comparison.position if comparison.differs_at is None else comparison.differs_at
-        raise NotAccepted(f"the archive's container was changed (byte {place} is not what it must be)", file=path)
+        raise NotAccepted(
+            f"the archive's container was changed (byte {place} is not what it must be)",
+            file=path,
+            next_step=ANOTHER_COPY,
+        )
 
 
 def _measure(source: Source) -> tuple[int, int]:

@@ -58,7 +58,10 @@ def sign_pdf(unsigned: bytes, key: PdfKey, *, reason: str) -> bytes:
         check = check_pdf(signed)
     if not check.good:
         raise InputRefused(
-            "this key makes a PDF signature that does not pass our own check", file=key.path, details=check.findings
+            "this key makes a PDF signature that does not pass our own check",
+            file=key.path,
+            details=check.findings,
+            next_step="set PDF_SIGNING_P12 to another certificate, or unset it for a local test key (docs/checking.md)",
         )
     return signed
 
@@ -79,7 +82,10 @@ def _sign(unsigned: bytes, signer: Any, reason: str) -> bytes:
         writer._update_meta = _metadata_stay  # type: ignore[method-assign]
         signers.sign_pdf(writer, metadata, signer=signer, output=output, bytes_reserved=_RESERVED_BYTES)
     except (PdfError, ValueError) as error:
-        raise InputRefused(f"the PDF cannot be signed: {error}") from None
+        raise InputRefused(
+            f"the PDF cannot be signed: {error}",
+            next_step="runner report makes it again; if that fails too, try with the shipped templates/",
+        ) from None
     signed = output.getvalue()
     assert signed.startswith(unsigned), "an incremental update only appends"
     return signed

@@ -24,6 +24,7 @@ _ENTRY = re.compile(r"([0-9a-f]{64})  (.+)")
 _RENTAL = re.compile(r"protocol/rental[^/]*\.toml")
 _FOLDERS = ("protocol", "records", "verdicts", "note", "templates")
 _FILES = ("tariffs.csv",)
+_LIST_AGAIN = "a campaign of yours: runner report writes and signs it again; of somebody else: ask for another copy"
 _HEADER = (
     "# purpose: {purpose}",
     "# note: {note_id}",
@@ -55,12 +56,16 @@ def parse_list(data: bytes, *, file: str | Path) -> SignedList:
     try:
         lines = data.decode("utf-8").split("\n")
     except UnicodeDecodeError as error:
-        raise InputRefused(f"the signed list is not UTF-8 (byte {error.start})", file=file) from None
+        raise InputRefused(
+            f"the signed list is not UTF-8 (byte {error.start})", file=file, next_step=_LIST_AGAIN
+        ) from None
     values = []
     for number, template in enumerate(_HEADER[:3]):
         start = template[: template.index("{")]
         if number >= len(lines) or not lines[number].startswith(start):
-            raise InputRefused("the signed list does not say " + start.strip("# :"), file=file, line=number + 1)
+            raise InputRefused(
+                "the signed list does not say " + start.strip("# :"), file=file, line=number + 1, next_step=_LIST_AGAIN
+            )
         values.append(lines[number][len(start) :])
     files: dict[str, str] = {}
     for number, line in enumerate(lines[len(_HEADER) : -1], start=len(_HEADER) + 1):
@@ -71,18 +76,25 @@ def parse_list(data: bytes, *, file: str | Path) -> SignedList:
                 file=file,
                 line=number,
                 value=line,
+                next_step=_LIST_AGAIN,
             )
         digest, path = match.groups()
         if path in files:
-            raise InputRefused("a file stands twice in the signed list", file=file, line=number, value=path)
+            raise InputRefused(
+                "a file stands twice in the signed list", file=file, line=number, value=path, next_step=_LIST_AGAIN
+            )
         files[path] = digest
     findings = name_findings(files)
     if findings:
-        raise InputRefused("the signed list holds names that are refused", file=file, details=findings)
+        raise InputRefused(
+            "the signed list holds names that are refused", file=file, details=findings, next_step=_LIST_AGAIN
+        )
     purpose, note_id, key = values
     signed = SignedList(purpose, note_id, key, files)
     if signed.dump() != data:
-        raise InputRefused("the signed list is not in canonical form (order, blanks or line ends)", file=file)
+        raise InputRefused(
+            "the signed list is not in canonical form (order, blanks or line ends)", file=file, next_step=_LIST_AGAIN
+        )
     return signed
 
 
@@ -104,7 +116,11 @@ def evidence_files(campaign: Campaign) -> tuple[tuple[str, Path], ...]:
     found = [(relative, path) for relative, path in walked if relative not in (SIGNED_LIST, SIGNED_LIST_SIGNATURE)]
     findings = name_findings(relative for relative, _ in found)
     if findings:
-        raise InputRefused("the campaign holds file names that cannot be signed", details=findings)
+        raise InputRefused(
+            "the campaign holds file names that cannot be signed",
+            details=findings,
+            next_step="rename these files and run the same command again",
+        )
     return tuple(sorted(found))
 
 

@@ -68,7 +68,7 @@ def test_a_report_that_fails_leaves_the_note_as_it_was(campaign: Campaign, monke
     before = listing(campaign.root)
 
     def broken(*arguments: object, **options: object) -> None:
-        raise InputRefused("the template is broken")
+        raise InputRefused("the template is broken", next_step="mend it")
 
     monkeypatch.setattr(report, "build_note", broken)
     with pytest.raises(InputRefused):

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import runner
 from runner.corpus.read import read_corpus
 from runner.errors import InputRefused
 from runner.evidence.canonical import load_json_file
@@ -22,57 +20,6 @@ from runner.protocol.labels import label_table
 from runner.protocol.read import read_plan, read_protocol
 from runner.protocol.schema import Model
 from runner.protocol.toml import read_toml
-
-HOUSE = Path(runner.__file__).parent
-READERS = (
-    "catalogue/devices.py",
-    "corpus/columns.py",
-    "corpus/parquet.py",
-    "corpus/read.py",
-    "corpus/scan.py",
-    "corpus/table.py",
-    "evidence/campaign.py",
-    "evidence/canonical.py",
-    "evidence/model.py",
-    "evidence/signing.py",
-    "pricing/calendar.py",
-    "pricing/core.py",
-    "pricing/formats.py",
-    "pricing/planfile.py",
-    "pricing/rental.py",
-    "pricing/tariffs.py",
-    "pricing/tasks.py",
-    "pricing/times.py",
-    "protocol/judgement.py",
-    "protocol/labels.py",
-    "protocol/lengths.py",
-    "protocol/lockfile.py",
-    "protocol/modelfiles.py",
-    "protocol/predictions.py",
-    "protocol/read.py",
-    "protocol/reference.py",
-    "protocol/toml.py",
-    "protocol/variants.py",
-    "seal/pdfkey.py",
-)
-
-
-@pytest.mark.parametrize("name", READERS)
-def test_every_refusal_of_a_reader_is_written_with_a_next_step(name: str) -> None:
-    """DESIGN 4: no refusal in the source of a reader is without the words on what to do next."""
-    tree = ast.parse((HOUSE / name).read_text(encoding="utf-8"))
-    without = [
-        f"{name}:{call.lineno}"
-        for call in ast.walk(tree)
-        if isinstance(call, ast.Call)
-        and isinstance(call.func, ast.Name)
-        and call.func.id in ("InputRefused", "PriceError")
-        and not any(
-            word.arg == "next_step" and not (isinstance(word.value, ast.Constant) and not word.value.value)
-            for word in call.keywords
-        )
-    ]
-    assert without == []
 
 
 def read_labels(path: Path) -> Any:

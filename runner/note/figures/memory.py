@@ -114,7 +114,12 @@ def _read(pen: Pen, row: BalanceRow, attempt: Attempt) -> Course | None:
     assert attempt.memory_timeline is not None
     path = pen.evidence.campaign.inside(attempt.memory_timeline.path)
     if not path.is_file() or sha256_file(path) != attempt.memory_timeline.sha256:
-        raise InputRefused("the memory samples are missing or were changed", file=path, value=attempt.attempt_id)
+        raise InputRefused(
+            "the memory samples are missing or were changed",
+            file=path,
+            value=attempt.attempt_id,
+            next_step="copy records/memory/ again from the machine that measured",
+        )
     samples = _samples(path)
     if not samples:
         return None
