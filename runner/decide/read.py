@@ -61,7 +61,7 @@ def read_evidence(campaign: Campaign, *, leave_out_other_locks: bool = False) ->
         attempts=mine,
         verdicts=tuple(verdicts[a.attempt_id] for a in mine if a.attempt_id in verdicts),
         manifests=_manifests(campaign),
-        exclusions={item.attempt_id: item.reason for item in read_exclusions(campaign)},
+        exclusions={item.attempt_id: item.reason for item in read_exclusions(campaign, mine)},
         left_out=left_out,
         warnings=(
             *_repricing(campaign),

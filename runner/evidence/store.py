@@ -117,8 +117,7 @@ def _is_torn(data: bytes) -> bool:
 def chain_faults(rows: Rows, heads: Mapping[str, ChainHead]) -> tuple[str, ...]:
     """What is wrong with the chains, in words; empty when every row stands where it was written."""
     faults = []
-    torn_hashes = {torn.sha256 for torn in rows.torn}
-    torn_left = len(rows.torn)
+    torn = list(rows.torn)  # each stands for one row at most, of one machine
     by_machine: dict[str, list[StoredRow]] = {machine: [] for machine in heads}
     for row in rows.rows:
         by_machine.setdefault(row.attempt.chain.machine_id, []).append(row)
@@ -129,9 +128,9 @@ def chain_faults(rows: Rows, heads: Mapping[str, ChainHead]) -> tuple[str, ...]:
             link = row.attempt.chain
             name = row.attempt.attempt_id
             wanted = None if previous is None else previous.sha256
-            over_torn = link.previous_sha256 in torn_hashes and link.index == expected_index + 1
-            if over_torn:
-                torn_left -= 1
+            before = next((file for file in torn if file.sha256 == link.previous_sha256), None)
+            if before is not None and link.index == expected_index + 1:
+                torn.remove(before)
             elif link.index > expected_index:
                 faults.append(f"{machine}: {link.index - expected_index} row(s) missing before {name}")
             elif link.index < expected_index:
@@ -145,14 +144,21 @@ def chain_faults(rows: Rows, heads: Mapping[str, ChainHead]) -> tuple[str, ...]:
             if expected_index > 1 or previous is None or previous.attempt.status is not Status.STARTED:
                 faults.append(f"{machine}: its head file is missing (records/chain/{machine}.json)")
         else:
-            faults.extend(_head_faults(head, previous, expected_index, torn_left))
+            faults.extend(_head_faults(head, previous, expected_index, torn))
     return tuple(faults)
 
 
-def _head_faults(head: ChainHead, last: StoredRow | None, rows: int, torn: int) -> list[str]:
+def _head_faults(head: ChainHead, last: StoredRow | None, rows: int, torn: list[TornFile]) -> list[str]:
     machine = head.machine_id
-    if head.rows > rows and torn == 0:
-        return [f"{machine}: {head.rows - rows} row(s) missing at the end, the last was {head.last_attempt_id}"]
+    if head.rows > rows:
+        # Only the last row can be torn here, as it lay there when its writer was lost: it hides no other one.
+        ends = [file for file in torn if file.path.stem == head.last_attempt_id and head.rows == rows + 1]
+        if not ends:
+            return [f"{machine}: {head.rows - rows} row(s) missing at the end, the last was {head.last_attempt_id}"]
+        torn.remove(ends[0])
+        if head.last_sha256 in (None, ends[0].sha256):
+            return []
+        return [f"{machine}: the last row {head.last_attempt_id} was changed after it was written"]
     if head.rows < rows and not (head.rows == rows - 1 and last and last.attempt.status is Status.STARTED):
         return [f"{machine}: more rows ({rows}) than its head file names ({head.rows})"]
     if last and head.rows == rows and head.last_sha256 not in (None, last.sha256):
@@ -177,12 +183,22 @@ class AttemptStore:
 
     def scan(self) -> Rows:
         """All rows and what is wrong with single files; the chain is not judged."""
-        return read_rows(self.campaign.attempts.glob("*.json"))
+        return read_rows(self.campaign.attempts.glob("[!.]*.json"))
 
     def heads(self) -> dict[str, ChainHead]:
-        """Head file of every machine's chain, by machine id."""
-        loaded = (ChainHead.load(path) for path in sorted(self.chain_dir.glob("*.json")))
-        return {head.machine_id: head for head in loaded}
+        """Head file of every machine's chain, by machine id; one of another machine's name is refused."""
+        heads = {}
+        for path in sorted(self.chain_dir.glob("[!.]*.json")):
+            head = ChainHead.load(path)
+            if head.machine_id != path.stem:
+                raise InputRefused(
+                    "the head file of a chain has another machine's name",
+                    file=path,
+                    value=head.machine_id,
+                    next_step="copy records/ whole from the machine that measured",
+                )
+            heads[head.machine_id] = head
+        return heads
 
     def faults(self) -> tuple[str, ...]:
         """Faults of the chains, in words (M50)."""
@@ -197,7 +213,8 @@ class AttemptStore:
                 "the chain of attempts is broken: rows were deleted, changed or reordered",
                 file=self.campaign.attempts,
                 details=faults,
-                next_step="restore the records from the machine that measured",
+                next_step="restore the records from the machine that measured; "
+                "if runner collect was interrupted, run the same command again",
             )
         return rows.attempts
 

@@ -13,10 +13,12 @@ from pathlib import Path
 from runner.errors import InputRefused, show_value
 from runner.evidence.attempt import Attempt, Status
 from runner.evidence.campaign import Campaign
-from runner.evidence.canonical import sha256_bytes
-from runner.evidence.files import campaign_lock, write_atomic
+from runner.evidence.canonical import sha256_file
+from runner.evidence.files import campaign_lock, remove_interrupted_writes, write_atomic
 from runner.evidence.store import AttemptStore, ChainHead, Rows, StoredRow, TornFile, chain_faults
+from runner.flows.inventory import named_files, odd_files
 from runner.protocol.freeze import earlier_locks, load_lock
+from runner.seal.names import name_findings
 
 _BESIDE_ROWS = ("manifests", "predictions", "memory", "journals", "exclusions")
 
@@ -33,30 +35,48 @@ class Collected:
     warnings: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class _Found:
+    """A file beside the rows. `growing`: it belongs to an attempt that had not ended where it lay."""
+
+    data: bytes
+    path: Path
+    growing: bool
+
+
 @dataclass
 class _Merge:
     rows: dict[str, StoredRow] = field(default_factory=dict)
     torn: dict[str, TornFile] = field(default_factory=dict)
     heads: dict[str, ChainHead] = field(default_factory=dict)
     head_data: dict[str, bytes] = field(default_factory=dict)
-    files: dict[str, tuple[bytes, Path]] = field(default_factory=dict)
+    files: dict[str, _Found] = field(default_factory=dict)
     copies: dict[str, list[Path]] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     conflicts: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
 
 
 def collect(campaign: Campaign, sources: Iterable[Path], *, keep_other_locks: bool = False) -> Collected:
     """Merge the records of other folders into this campaign. Conflicts are refused, all of them named."""
-    folders = [_source(path) for path in sources]
+    folders, warnings = _folders(campaign, sources)
     lock = load_lock(campaign)
     with campaign_lock(campaign):
-        merge = _Merge()
+        warnings += remove_interrupted_writes(campaign.records)
+        merge = _Merge(warnings=warnings)
         for source in (campaign, *folders):
             _add(merge, source)
+        merge.conflicts += name_findings((*merge.files, *(f"attempts/{name}.json" for name in merge.rows)))
+        if merge.missing and not merge.conflicts:
+            raise InputRefused(
+                "files that rows name are not there; nothing was collected",
+                details=tuple(merge.missing),
+                next_step="copy records/ whole from the machine that measured, and collect again",
+            )
         if merge.conflicts:
             raise InputRefused(
                 "the records contradict each other; nothing was collected",
-                details=tuple(merge.conflicts),
+                details=(*merge.conflicts, *merge.missing),
                 next_step="keep the folder that its own machine's chain confirms, and leave out the other",
             )
         known = {lock.lock_sha256, *(earlier.lock_sha256 for earlier in earlier_locks(campaign))}
@@ -77,7 +97,7 @@ def collect(campaign: Campaign, sources: Iterable[Path], *, keep_other_locks: bo
                 "and keep the other one beside it",
             )
         # A torn copy of a row that is whole elsewhere is not needed.
-        merge.torn = {key: torn for key, torn in merge.torn.items() if torn.path.stem not in merge.rows}
+        merge.torn = {name: torn for name, torn in merge.torn.items() if torn.path.stem not in merge.rows}
         rows = Rows(tuple(sorted(merge.rows.values(), key=_place)), tuple(merge.torn.values()), ())
         faults = chain_faults(rows, merge.heads)
         if faults:
@@ -97,14 +117,40 @@ def collect(campaign: Campaign, sources: Iterable[Path], *, keep_other_locks: bo
     )
 
 
+def _folders(campaign: Campaign, sources: Iterable[Path]) -> tuple[list[Campaign], list[str]]:
+    """Every folder once; the campaign itself, and a folder that is named twice, have nothing to add."""
+    folders: list[Campaign] = []
+    warnings = []
+    known = [campaign.root]
+    for path in sources:
+        source = _source(path)
+        same = [place for place in known if place.is_dir() and source.root.samefile(place)]
+        if same:
+            which = "this campaign itself" if same[0] == campaign.root else "named twice"
+            warnings.append(f"{path}: {which}, nothing to collect from it")
+            continue
+        known.append(source.root)
+        folders.append(source)
+    return folders, warnings
+
+
 def _source(path: Path) -> Campaign:
-    """A campaign folder or its `records` folder."""
+    """A campaign folder or its `records` folder, of plain files: what is copied must lie there."""
     root = path.resolve().parent if path.name == "records" else path
-    if not (root / "records" / "attempts").is_dir():
+    source = Campaign(root)
+    if not source.attempts.is_dir():
         raise InputRefused(
             "no records of attempts in this folder", file=path, next_step="name a campaign folder or its records/"
         )
-    return Campaign(root)
+    odd = odd_files(source, "records")
+    if odd:
+        raise InputRefused(
+            "links, pipes or devices lie among these records; nothing was read or collected",
+            file=path,
+            details=odd,
+            next_step="copy records/ whole from the machine that measured (cp -rL follows links), and collect again",
+        )
+    return source
 
 
 def _add(merge: _Merge, source: Campaign) -> None:
@@ -115,15 +161,18 @@ def _add(merge: _Merge, source: Campaign) -> None:
         _add_row(merge, row)
         _check_files(merge, source, row.attempt)
     for torn in scanned.torn:
-        merge.torn.setdefault(torn.sha256, torn)
+        known_torn = merge.torn.setdefault(torn.path.name, torn)
+        if known_torn.sha256 != torn.sha256:
+            merge.conflicts.append(f"two different incomplete rows: {known_torn.path} and {torn.path}")
     for machine, head in store.heads().items():
         data = (store.chain_dir / f"{machine}.json").read_bytes()
         known = merge.heads.get(machine)
         if known is None or _progress(head) > _progress(known):
             merge.heads[machine], merge.head_data[machine] = head, data
+    started = tuple(f"{row.attempt_id}." for row in scanned.attempts if row.status is Status.STARTED)
     for name in _BESIDE_ROWS:
         for path in sorted((source.records / name).glob("[!.]*")):
-            _add_file(merge, f"{name}/{path.name}", path)
+            _add_file(merge, f"{name}/{path.name}", path, growing=path.name.startswith(started))
 
 
 def _progress(head: ChainHead) -> tuple[int, bool]:
@@ -147,27 +196,31 @@ def _add_row(merge: _Merge, row: StoredRow) -> None:
 
 
 def _check_files(merge: _Merge, source: Campaign, attempt: Attempt) -> None:
-    """Files that a row names are there and are the ones it names."""
-    for reference in (attempt.predictions, attempt.memory_timeline, attempt.journal):
-        if reference is None:
-            continue
-        path = source.inside(reference.path)
-        if not path.is_file():
-            merge.conflicts.append(f"{attempt.attempt_id}: {path} is missing")
-        elif sha256_bytes(path.read_bytes()) != reference.sha256:
+    """Files that a row names are there, are the ones it names, and lie where they are copied from."""
+    for name, sha256 in named_files(attempt):
+        path = source.inside(name)
+        folder, _, _ = name.removeprefix("records/").rpartition("/")
+        if not name.startswith("records/") or folder not in _BESIDE_ROWS:
+            merge.conflicts.append(f"{attempt.attempt_id} names {show_value(name)}, which is no file of an attempt")
+        elif not path.is_file():
+            merge.missing.append(f"{attempt.attempt_id}: {path} is missing")
+        elif sha256_file(path) != sha256:
             merge.conflicts.append(f"{attempt.attempt_id}: {path} is not the file that the row names")
 
 
-def _add_file(merge: _Merge, name: str, path: Path) -> None:
-    if path.is_symlink() or not path.is_file():
+def _add_file(merge: _Merge, name: str, path: Path, *, growing: bool) -> None:
+    """Of two copies of a growing file the one that has ended counts, or the longer one."""
+    if not path.is_file():
         merge.conflicts.append(f"{path} is not a plain file")
         return
-    data = path.read_bytes()
-    known = merge.files.get(name)
-    if known is None:
-        merge.files[name] = (data, path)
-    elif known[0] != data:
-        merge.conflicts.append(f"two different files have the name records/{name}: {known[1]} and {path}")
+    found = _Found(path.read_bytes(), path, growing)
+    known = merge.files.setdefault(name, found)
+    if known.data == found.data:
+        return
+    if known.growing and (not growing or found.data.startswith(known.data)):
+        merge.files[name] = found
+    elif not (growing and (not known.growing or known.data.startswith(found.data))):
+        merge.conflicts.append(f"two different files have the name records/{name}: {known.path} and {path}")
 
 
 def _foreign(rows: list[Attempt], known: set[str], nonce: str, lock_sha256: str) -> tuple[str, ...]:
@@ -207,8 +260,8 @@ def _ignored(merge: _Merge) -> tuple[str, ...]:
 
 def _write(campaign: Campaign, merge: _Merge) -> tuple[str, ...]:
     """Files first, then rows, then heads: an interrupted collection is repeated, never mistaken for a whole one."""
-    for name, (data, _) in sorted(merge.files.items()):
-        _put(campaign.records / name, data)
+    for name, found in sorted(merge.files.items()):
+        _put(campaign.records / name, found.data)
     added = []
     for name, row in sorted(merge.rows.items()):
         if _put(campaign.attempts / f"{name}.json", row.path.read_bytes()):

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from runner.errors import show_value
-from runner.evidence.attempt import FileReference
+from runner.evidence.attempt import Attempt
 from runner.evidence.campaign import Campaign
 from runner.evidence.canonical import sha256_file
 from runner.evidence.checks import THIS_CODE
@@ -26,13 +26,20 @@ _OWN_HIDDEN = ("records/.lock",)
 def check_place(campaign: Campaign) -> Step:
     """Plain files and folders only: whoever reads a pipe, a device or a link reads what somebody else wants."""
     name = "folder"
-    findings = tuple(
-        f"{relative}: a {kind}, no plain file" for relative, kind in _walk(campaign) if kind not in ("file", "folder")
-    )
+    findings = odd_files(campaign)
     if findings:
         finding = "nothing was read: links, pipes or devices lie among the evidence"
         return Step(name, "failed", finding, findings, command=foreign.PLAIN_FILES)
     return Step(name, "passed", "plain files and folders only", command=foreign.PLAIN_FILES)
+
+
+def odd_files(campaign: Campaign, folder: str | None = None) -> tuple[str, ...]:
+    """What is neither file nor folder among the evidence (or in one of its folders), in words."""
+    return tuple(
+        f"{relative}: a {kind}, no plain file"
+        for relative, kind in _walk(campaign, folder)
+        if kind not in ("file", "folder")
+    )
 
 
 def hidden_files(campaign: Campaign) -> tuple[str, ...]:
@@ -44,10 +51,11 @@ def hidden_files(campaign: Campaign) -> tuple[str, ...]:
     )
 
 
-def _walk(campaign: Campaign) -> Iterator[tuple[str, str]]:
+def _walk(campaign: Campaign, folder: str | None = None) -> Iterator[tuple[str, str]]:
     """(path as listed, kind) of everything in the places of the evidence; model and keys are left alone."""
     left_alone = {"protocol/keys", model_folder_name(campaign)}
-    waiting = [(relative, place) for relative, place in evidence_places(campaign) if os.path.lexists(place)]
+    places = (pair for pair in evidence_places(campaign) if folder in (None, pair[0]))
+    waiting = [(relative, place) for relative, place in places if os.path.lexists(place)]
     while waiting:
         relative, place = waiting.pop()
         kind = _kind(place)
@@ -85,8 +93,7 @@ def check_measured_files(campaign: Campaign, *, whole: bool = True) -> Step:
     name = "files of the attempts"
     named: dict[tuple[str, str], list[str]] = {}
     for attempt in AttemptStore(campaign).scan().attempts:
-        references = (attempt.predictions, attempt.memory_timeline, attempt.journal)
-        for pair in _named(*references, manifest=attempt.manifest_sha256):
+        for pair in named_files(attempt):
             named.setdefault(pair, []).append(attempt.attempt_id)
     findings, files, missing, checked = [], [], 0, len(named)
     for (path, sha256), attempts in sorted(named.items()):
@@ -109,12 +116,13 @@ def check_measured_files(campaign: Campaign, *, whole: bool = True) -> Step:
     return Step(name, "passed", finding, command=foreign.MEASURED_FILES)
 
 
-def _named(*references: FileReference | None, manifest: str | None) -> Iterator[tuple[str, str]]:
-    for reference in references:
+def named_files(attempt: Attempt) -> Iterator[tuple[str, str]]:
+    """(path in the campaign, SHA-256) of the files that a row names."""
+    for reference in (attempt.predictions, attempt.memory_timeline, attempt.journal):
         if reference is not None:
             yield reference.path, reference.sha256
-    if manifest is not None:
-        yield f"records/manifests/{manifest}.json", manifest
+    if attempt.manifest_sha256 is not None:
+        yield f"records/manifests/{attempt.manifest_sha256}.json", attempt.manifest_sha256
 
 
 def check_model_files(campaign: Campaign) -> Step:

@@ -5,6 +5,7 @@ The row and its verdict stay; the balance counts the attempt as excluded, not as
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -57,7 +58,8 @@ def exclude(campaign: Campaign, attempt_id: str, *, reason: str, rule: str, dry_
     """State that this attempt, and every other one that the rule hits, does not count.
 
     Refused: an unknown attempt, an empty reason, a rule that does not hit the attempt itself, an
-    attempt that is excluded already for another reason.
+    attempt that is excluded already. The same reason and rule again state what an interrupted call left out, or what
+    was measured since.
     """
     lock = load_lock(campaign)
     if not reason.strip():
@@ -81,9 +83,10 @@ def exclude(campaign: Campaign, attempt_id: str, *, reason: str, rule: str, dry_
             value=rule,
             next_step="write a rule that is true for this attempt; --dry-run shows which ones it hits",
         )
-    known = {exclusion.attempt_id: exclusion for exclusion in read_exclusions(campaign)}
+    known = {exclusion.attempt_id: exclusion for exclusion in _statements(campaign)}
     fresh = [attempt for attempt in hit if attempt.attempt_id not in known]
-    if named not in fresh:
+    goes_on = attempt_id in known and (known[attempt_id].reason, known[attempt_id].rule) == (reason, rule)
+    if named not in fresh and not (fresh and goes_on):
         raise InputRefused(
             f"this attempt is excluded already: {known[attempt_id].reason}",
             file=exclusions_dir(campaign),
@@ -118,10 +121,46 @@ def _write(
         write_atomic(path, data)
 
 
-def read_exclusions(campaign: Campaign) -> tuple[Exclusion, ...]:
-    """All statements, by attempt id. Refused: unsigned or changed ones, and those whose row is another now."""
+def read_exclusions(campaign: Campaign, attempts: Iterable[Attempt]) -> tuple[Exclusion, ...]:
+    """All statements, by attempt id. Refused: unsigned or changed ones, and those whose row is another now.
+
+    `attempts`: the rows that are judged. A rule must hit its attempt, and every one that it hits must be excluded.
+    """
+    found = _statements(campaign)
+    if found:
+        _check_reach(campaign, found, tuple(attempts))
+    return found
+
+
+def _check_reach(campaign: Campaign, found: tuple[Exclusion, ...], attempts: tuple[Attempt, ...]) -> None:
+    """One rule for all: half of its statements (interrupted, removed, never made) would be a choice among results."""
+    excluded = {exclusion.attempt_id for exclusion in found}
+    for rule, lock_sha256 in sorted({(exclusion.rule, exclusion.lock_sha256) for exclusion in found}):
+        parsed = parse_rule(rule)
+        alike = [item for item in found if (item.rule, item.lock_sha256) == (rule, lock_sha256)]
+        mine = [attempt for attempt in attempts if attempt.lock_sha256 == lock_sha256]
+        hit = {attempt.attempt_id for attempt in mine if parsed.hits(attempt)}
+        wrong = sorted({item.attempt_id for item in alike} & {attempt.attempt_id for attempt in mine} - hit)
+        if wrong:
+            raise InputRefused(
+                "the rule of this exclusion does not hit its attempt",
+                file=exclusions_dir(campaign) / f"{wrong[0]}.json",
+                value=rule,
+                next_step=_STATE_AGAIN,
+            )
+        if hit - excluded:
+            raise InputRefused(
+                f"the rule of {alike[0].attempt_id} hits further attempts that are not excluded",
+                file=exclusions_dir(campaign),
+                value=rule,
+                details=tuple(f"{name}: hit by the rule, no statement" for name in sorted(hit - excluded)),
+                next_step=f"runner exclude {alike[0].attempt_id} with the same --reason and --rule states them too",
+            )
+
+
+def _statements(campaign: Campaign) -> tuple[Exclusion, ...]:
     found = []
-    for path in sorted(exclusions_dir(campaign).glob("*.json")):
+    for path in sorted(exclusions_dir(campaign).glob("[!.]*.json")):
         data = path.read_bytes()
         exclusion = Exclusion.loads(data, file=path)
         signature = path.with_name(path.name + ".sig")

@@ -185,6 +185,42 @@ def test_re03_a_torn_row_is_reported_kept_and_does_not_stop_the_next(store: Atte
     assert store.path("d3").read_bytes() == torn, "neither deleted nor written into"
 
 
+@pytest.mark.parametrize("torn", ["x.json", "b.json", "c.json"])
+def test_m50_a_torn_file_stands_for_no_row_but_its_own(store: AttemptStore, torn: str) -> None:
+    """M50: a half file, of a name of its own or of a row that had ended, does not hide that rows are gone."""
+    for name in ("a", "b", "c"):
+        finished(store, name)
+    for name in ("b", "c"):
+        store.path(name).unlink()
+    (store.campaign.attempts / torn).write_bytes(b'{"x"')
+    with pytest.raises(NotAccepted) as caught:
+        store.read_all()
+    assert caught.value.details == (f"{MACHINE}: 2 row(s) missing at the end, the last was c",)
+
+
+def test_m50_a_row_that_had_ended_and_was_cut_is_a_changed_row(store: AttemptStore) -> None:
+    """M50: cutting the last row makes no attempt without result of it: it had one."""
+    for name in ("a", "b"):
+        finished(store, name)
+    store.path("b").write_bytes(store.path("b").read_bytes()[:100])
+    assert store.faults() == (f"{MACHINE}: the last row b was changed after it was written",)
+
+
+def test_re03_empty_torn_rows_of_two_machines_are_two(store: AttemptStore) -> None:
+    """RE-03: the same (here: no) bytes in two torn files stand for a row each, at the end and before the end."""
+    for machine in ("m-1", "m-2"):
+        finished(store, f"{machine}-a", machine)
+        started(store, f"{machine}-b", machine)
+        store.path(f"{machine}-b").write_bytes(b"")
+    assert store.faults() == ()
+    for machine in ("m-1", "m-2"):
+        store.recover(machine)
+        finished(store, f"{machine}-c", machine)
+    assert len(store.read_all()) == 4
+    store.path("m-2-b").unlink()
+    assert len(store.faults()) == 1
+
+
 def test_re05_exact_copies_are_ignored_and_named(store: AttemptStore, tmp_path: Path) -> None:
     for name, seconds in (("r1", 10.0), ("r2", 30.0), ("r3", 20.0)):
         finished(store, name, seconds=seconds)

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import os
 import shutil
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from runner.errors import InputRefused
+from runner.errors import InputRefused, NotAccepted
 from runner.evidence.attempt import Status
 from runner.evidence.campaign import Campaign
-from runner.evidence.store import read_attempts
+from runner.evidence.canonical import content_sha256
+from runner.evidence.store import AttemptStore, read_attempts
 from runner.flows.collect import collect
 from runner.protocol.freeze import freeze
 from runner.protocol.schema import Lock
@@ -63,7 +70,8 @@ def test_collecting_twice_changes_nothing_and_names_the_copies(home: Campaign) -
     before = files(home)
     again = collect(home, [one.root, one.root])
     assert again.added == ()
-    assert again.ignored[0].startswith("a000: 2 exact copies ignored (")
+    assert again.ignored[0].startswith("a000: 1 exact copy ignored (")
+    assert again.warnings == (f"{one.root}: named twice, nothing to collect from it",)
     assert files(home) == before
 
 
@@ -140,8 +148,8 @@ def test_a_changed_or_missing_prediction_file_is_refused(home: Campaign) -> None
     (one.predictions / "a001.parquet").write_bytes(b"other")
     with pytest.raises(InputRefused) as caught:
         collect(home, [one.root])
-    assert "is missing" in caught.value.details[0]
-    assert "not the file that the row names" in caught.value.details[1]
+    assert any("is missing" in line for line in caught.value.details)
+    assert any("not the file that the row names" in line for line in caught.value.details)
 
 
 def test_a_longer_chain_of_the_same_machine_takes_over(home: Campaign) -> None:
@@ -157,3 +165,194 @@ def test_a_longer_chain_of_the_same_machine_takes_over(home: Campaign) -> None:
 def test_a_folder_without_records_is_refused(home: Campaign, tmp_path: Path) -> None:
     with pytest.raises(InputRefused, match="no records"):
         collect(home, [tmp_path])
+
+
+def rechained(rental: Campaign, change: Callable[[dict[str, Any]], None]) -> None:
+    """Change every row of the only machine as somebody would who knows how rows are chained."""
+    previous = None
+    for path in sorted(rental.attempts.glob("*.json")):
+        row = json.loads(path.read_bytes())
+        change(row)
+        row["chain"]["previous_sha256"] = previous
+        path.write_text(json.dumps(row), encoding="utf-8")
+        previous = content_sha256(row)
+    (head,) = (rental.records / "chain").glob("*.json")
+    head.write_text(json.dumps(json.loads(head.read_bytes()) | {"last_sha256": previous}), encoding="utf-8")
+
+
+def test_m51_a_partly_copied_folder_is_refused_and_says_what_to_copy(home: Campaign) -> None:
+    """M51, M9: predictions, or the manifest that a row names, did not come along."""
+    one = rental(home, "one", machine="m1", first=0)
+    rechained(one, lambda row: row.update(manifest_sha256="a" * 64))
+    (one.predictions / "a001.parquet").unlink()
+    with pytest.raises(InputRefused, match="files that rows name are not there") as caught:
+        collect(home, [one.root])
+    manifest = f"{'a' * 64}.json is missing"
+    names = [line.rpartition("/")[2] for line in caught.value.details]
+    assert names == [manifest, "a001.parquet is missing", manifest]
+    assert (caught.value.next_step or "").startswith("copy records/ whole")
+    assert files(home) == {}
+
+
+def test_m51_a_manifest_that_is_not_its_own_hash_is_refused(home: Campaign) -> None:
+    one = rental(home, "one", machine="m1", first=0)
+    rechained(one, lambda row: row.update(manifest_sha256="a" * 64))
+    one.manifests.mkdir(parents=True)
+    (one.manifests / f"{'a' * 64}.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(InputRefused, match="contradict") as caught:
+        collect(home, [one.root])
+    assert caught.value.details[0].endswith(f"{'a' * 64}.json is not the file that the row names")
+
+
+@pytest.mark.parametrize("place", ["records/other", "protocol", "records"])
+def test_m51_what_a_row_names_elsewhere_is_refused_since_it_would_not_be_copied(home: Campaign, place: str) -> None:
+    one = rental(home, "one", machine="m1", first=0)
+    (one.root / place).mkdir(exist_ok=True)
+    for path in one.predictions.glob("*.parquet"):
+        shutil.copy(path, one.root / place / path.name)
+    rechained(one, lambda row: row["predictions"].update(path=f"{place}/{row['attempt_id']}.parquet"))
+    with pytest.raises(InputRefused, match="contradict") as caught:
+        collect(home, [one.root])
+    assert caught.value.details[0] == f"a000 names '{place}/a000.parquet', which is no file of an attempt"
+    assert files(home) == {}
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link", "linked folder"])
+def test_m51_pipes_and_links_of_another_machine_are_named_and_never_read(
+    home: Campaign, tmp_path: Path, kind: str
+) -> None:
+    """A pipe would hang the collection; a link lets it copy what somebody else points at."""
+    one = rental(home, "one", machine="m1", first=0)
+    place = one.attempts / "a001.json"
+    if kind == "linked folder":
+        place = one.predictions
+        shutil.move(place, tmp_path / "elsewhere")
+    else:
+        shutil.move(place, tmp_path / "elsewhere")
+    if kind == "pipe":
+        os.mkfifo(place)
+    else:
+        place.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(InputRefused, match="links, pipes or devices") as caught:
+        collect(home, [one.root])
+    assert caught.value.details == (
+        f"{place.relative_to(one.root)}: a {kind.removeprefix('linked ').replace('folder', 'link')}, no plain file",
+    )
+    assert files(home) == {}
+
+
+def test_m50_a_head_file_of_another_name_is_refused(home: Campaign) -> None:
+    one = rental(home, "one", machine="m1", first=0)
+    (one.records / "chain" / "m1.json").rename(one.records / "chain" / "m2.json")
+    with pytest.raises(InputRefused, match="has another machine's name"):
+        collect(home, [one.root])
+
+
+def test_m51_names_that_are_one_on_other_systems_are_refused(home: Campaign) -> None:
+    """`a000` and `A000` would be one file on Windows or macOS, and could not be signed or archived."""
+    one, two = rental(home, "one", machine="m1", first=0), rental(home, "two", machine="m2", first=5)
+    (two.attempts / "a005.json").rename(two.attempts / "A000.json")
+    rechained(two, lambda row: row.update(attempt_id=row["attempt_id"].replace("a005", "A000")))
+    with pytest.raises(InputRefused, match="contradict") as caught:
+        collect(home, [one.root, two.root])
+    assert "is the same as" in caught.value.details[0]
+
+
+def test_m51_two_torn_rows_of_the_same_bytes_are_both_kept(home: Campaign) -> None:
+    """M51, RE-03: two machines lost their power; both left an empty row, and both attempts stay known."""
+    rentals = [rental(home, name, machine=name, first=number) for name, number in (("one", 0), ("two", 5))]
+    for campaign, number in zip(rentals, (2, 7), strict=True):
+        attempt = make_attempt(campaign, Lock.load(campaign.lock), None, number=number)
+        chain = AttemptStore(campaign).next_link(campaign.root.name)
+        AttemptStore(campaign).start(attempt.model_copy(update={"status": Status.STARTED, "chain": chain}))
+        (campaign.attempts / f"a{number:03d}.json").write_bytes(b"")
+    made = collect(home, [campaign.root for campaign in rentals])
+    assert made.rows == 4
+    assert len(AttemptStore(home).scan().torn) == 2
+    assert files(home) == files(rentals[0]) | files(rentals[1])
+
+
+def test_m51_the_campaign_itself_and_a_folder_named_twice_add_nothing(home: Campaign) -> None:
+    one = rental(home, "one", machine="m1", first=0)
+    made = collect(one, [one.root, one.records])
+    assert (made.rows, made.added, made.ignored) == (2, (), ())
+    assert all(line.endswith("this campaign itself, nothing to collect from it") for line in made.warnings)
+    made = collect(home, [one.root, one.root.parent / "." / "one", one.records])
+    assert made.ignored == ()
+    assert len(made.warnings) == 2
+
+
+def test_m51_collected_while_an_attempt_runs_then_again_after_its_end(home: Campaign) -> None:
+    """The journal had grown since the first collection: that is no contradiction."""
+    one = rental(home, "one", machine="m1", first=0)
+    lock, store = Lock.load(one.lock), AttemptStore(one)
+    running = make_attempt(one, lock, None, number=2).model_copy(update={"chain": store.next_link("m1")})
+    store.start(running.model_copy(update={"status": Status.STARTED}))
+    journal = one.journals / "a002.jsonl"
+    journal.parent.mkdir()
+    journal.write_bytes(b'{"event": "start"}\n')
+    collect(home, [one.root])
+    journal.write_bytes(b'{"event": "start"}\n{"event": "batch"}\n')
+    collect(home, [one.root])
+    journal.write_bytes(b'{"event": "start"}\n{"event": "batch"}\n{"event": "end"}\n')
+    store.finish(running)
+    made = collect(home, [one.root])
+    assert (made.rows, made.added) == (3, ("a002",))
+    assert files(home) == files(one)
+    journal.write_bytes(b'{"event": "other"}\n')
+    with pytest.raises(InputRefused, match="contradict"):
+        collect(home, [one.root])
+
+
+@pytest.mark.parametrize("start", ["empty", "two rows of the same machine"])
+def test_m51_killed_at_any_write_it_is_never_mistaken_for_whole_and_goes_on(home: Campaign, start: str) -> None:
+    """Killed before each write in turn: rows are refused until the same command has run again."""
+    one, two = (
+        rental(home, "one", machine="m1", first=0, rows=3),
+        rental(home, "two", machine="m2", first=5, rows=1),
+    )
+    if start != "empty":
+        shutil.copytree(rental(home, "before", machine="m1", first=0).records, home.records)
+    before = {path.stem for path in home.attempts.glob("*.json")}
+    whole = Campaign(home.root.parent / "whole")
+    shutil.copytree(home.root, whole.root)
+    collect(whole, [one.root, two.root])
+    states = []
+    for number in itertools.count():
+        shutil.rmtree(home.records, ignore_errors=True)
+        if start != "empty":
+            shutil.copytree(home.root.parent / "before" / "records", home.records)
+        if not killed_at_write(number, home, [one.root, two.root]):
+            break
+        try:
+            states.append({row.attempt_id for row in read_attempts(home)})
+        except NotAccepted as error:
+            assert "run the same command again" in (error.next_step or "")
+        collect(home, [one.root, two.root])
+        assert files(home) == files(whole), "nothing half written is left either"
+    assert number >= 6, "it was killed before so many writes"
+    assert all(state == before for state in states)
+
+
+def killed_at_write(number: int, home: Campaign, folders: list[Path]) -> bool:
+    """Collect in another process that ends without a word before its write of this number; False if it came through."""
+    code = f"""
+import os, sys
+from pathlib import Path
+import runner.flows.collect as flow
+from runner.evidence.campaign import Campaign
+left, write = {number}, flow.write_atomic
+def writing(path, data):
+    global left
+    if left == 0:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        (path.parent / f".{{path.name}}.1.tmp").write_bytes(data[: len(data) // 2])
+        os._exit(9)
+    left -= 1
+    write(path, data)
+flow.write_atomic = writing
+flow.collect(Campaign(Path(sys.argv[1])), [Path(name) for name in sys.argv[2:]])
+"""
+    done = subprocess.run([sys.executable, "-c", code, home.root, *folders], check=False, timeout=60)
+    assert done.returncode in (0, 9)
+    return done.returncode == 9

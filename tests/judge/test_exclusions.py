@@ -9,10 +9,13 @@ import pytest
 from runner.cli.main import run
 from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
+from runner.evidence.signing import Purpose, sign_file
+from runner.evidence.store import read_attempts
 from runner.judge.campaign import judge_campaign
 from runner.judge.exclusions import exclude, exclusions_dir, read_exclusions
 from runner.judge.rules import parse_rule
 from runner.protocol.freeze import freeze
+from runner.protocol.schema import Lock
 from tests.support.small_campaign import ROWS, make_attempt, make_campaign, store_attempt, write_predictions
 
 RULE = "started_at_utc >= 2099-01-01T00:02:00Z and started_at_utc < 2099-01-01T00:04:00Z"
@@ -70,7 +73,7 @@ def test_the_rule_is_applied_to_all_variants(campaign: Campaign, capsys: pytest.
     said = capsys.readouterr().out
     assert "excluded too, by the same rule: a003" in said
     assert "next: runner validate" in said and "make validate decide report" in said and "verify" in said
-    found = read_exclusions(campaign)
+    found = read_exclusions(campaign, read_attempts(campaign))
     assert [(item.attempt_id, item.named_attempt) for item in found] == [("a002", "a002"), ("a003", "a002")]
     assert (campaign.attempts / "a002.json").read_bytes() == row
     assert len(judge_campaign(campaign)) == 5
@@ -129,16 +132,16 @@ def test_unsigned_changed_or_orphaned_statements_are_refused(campaign: Campaign)
     data = path.read_bytes()
     path.write_bytes(data.replace(b"provider", b"weather!"))
     with pytest.raises(InputRefused, match="signature of the exclusion is not good"):
-        read_exclusions(campaign)
+        read_exclusions(campaign, read_attempts(campaign))
     path.write_bytes(data)
-    assert len(read_exclusions(campaign)) == 1
+    assert len(read_exclusions(campaign, read_attempts(campaign))) == 1
     row = campaign.attempts / "a004.json"
     row.write_bytes(row.read_bytes() + b" ")
     with pytest.raises(InputRefused, match="does not belong to a row"):
-        read_exclusions(campaign)
+        read_exclusions(campaign, read_attempts(campaign))
     (exclusions_dir(campaign) / "a004.json.sig").unlink()
     with pytest.raises(InputRefused, match="not signed"):
-        read_exclusions(campaign)
+        read_exclusions(campaign, read_attempts(campaign))
 
 
 def test_m31_a_signed_statement_about_a_result_is_refused_too(
@@ -150,4 +153,39 @@ def test_m31_a_signed_statement_about_a_result_is_refused_too(
         lax.setattr(rules, "_OF_THE_HOST", ("utilisation_real",))
         exclude(campaign, "a004", reason="slow", rule="telemetry.utilisation_real > 0")
     with pytest.raises(InputRefused, match="rests on no external fact"):
-        read_exclusions(campaign)
+        read_exclusions(campaign, read_attempts(campaign))
+
+
+@pytest.mark.parametrize("lost", ["a002", "a003"])
+def test_m31_half_of_the_statements_of_a_rule_are_refused_until_all_are_there(campaign: Campaign, lost: str) -> None:
+    """M31: an `exclude` killed between two statements, or one statement removed afterwards, is no rule for all."""
+    exclude(campaign, "a002", reason="power cut", rule=RULE)
+    whole = {path.name for path in exclusions_dir(campaign).iterdir()}
+    (exclusions_dir(campaign) / f"{lost}.json").unlink()
+    kept = "a003" if lost == "a002" else "a002"
+    with pytest.raises(InputRefused, match="hits further attempts") as caught:
+        read_exclusions(campaign, read_attempts(campaign))
+    assert caught.value.details == (f"{lost}: hit by the rule, no statement",)
+    with pytest.raises(InputRefused, match="excluded already"):
+        exclude(campaign, kept, reason="another", rule=RULE)
+    exclude(campaign, kept, reason="power cut", rule=RULE)
+    assert {path.name for path in exclusions_dir(campaign).iterdir()} == whole
+    assert len(read_exclusions(campaign, read_attempts(campaign))) == 2
+
+
+def test_m31_a_signed_statement_whose_rule_does_not_hit_its_attempt_is_refused(campaign: Campaign) -> None:
+    exclude(campaign, "a002", reason="power cut", rule=RULE)
+    path = exclusions_dir(campaign) / "a003.json"
+    path.write_bytes(path.read_bytes().replace(b"00:02:00Z and", b"00:03:30Z and"))
+    sign_file(path, campaign, Purpose.STATEMENT)
+    with pytest.raises(InputRefused, match="does not hit its attempt"):
+        read_exclusions(campaign, read_attempts(campaign))
+
+
+def test_m31_an_attempt_measured_later_that_the_rule_hits_must_be_excluded_too(campaign: Campaign) -> None:
+    exclude(campaign, "a004", reason="power cut", rule="started_at_utc >= 2099-01-01T00:04:00Z")
+    path = write_predictions(campaign.predictions / "a005.parquet", [(row[0], row[2]) for row in ROWS])
+    later = make_attempt(campaign, Lock.load(campaign.lock), path, number=5, variant="b8")
+    store_attempt(campaign, later.model_copy(update={"started_at_utc": "2099-01-01T00:05:00Z"}))
+    with pytest.raises(InputRefused, match="hits further attempts"):
+        read_exclusions(campaign, read_attempts(campaign))
