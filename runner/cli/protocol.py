@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from runner.cli.output import Output, Session, runner_command
@@ -124,6 +126,8 @@ def diff(session: Session) -> Output:
 @click.option("--id-column", default="id", help="Column of the ids.")
 @click.option("--text-column", default="text", help="Column of the texts.")
 @click.option("--label-column", default="label", help="Column of the right answers.")
+@click.option("--licence", default=None, help="Terms of the texts.")
+@click.option("--permission", default=None, help="Why you may use the texts for this.")
 @click.option("--zone", default="UTC", help="For plan.toml: IANA zone of the times, such as Europe/Berlin.")
 @click.option("--start", default=None, help="For plan.toml: start of the rental, such as 2027-10-04T09:00.")
 @click.option("--deadline", default=None, help="For plan.toml: when the results are needed.")
@@ -134,7 +138,7 @@ def new(
     zone: str,
     start: str | None,
     deadline: str | None,
-    **answers: str,
+    **answers: Any,
 ) -> Output:
     """Write protocol/quality-protocol.toml, and with --start and --deadline a plan.toml to go on from.
 
@@ -156,7 +160,7 @@ def new(
     lines = [f"written: {campaign.protocol}"]
     if calendar is not None:
         lines.append(f"written: {campaign.plan} (24 hours for measuring: put your own durations there)")
-    lines.append("next: fill in licence and permission, add subgroups, read every line: docs/protocol.md explains them")
+    lines.append("next: fill in what says FILL IN, add subgroups, read every line: docs/protocol.md explains them")
     if not campaign.plan.exists():
         lines.append("      write protocol/plan.toml (docs/pricing.md), or begin again with --start and --deadline")
     lines.append("      then runner baseline, runner freeze")

@@ -13,6 +13,8 @@ from runner.evidence.rental import Rental
 from runner.pricing.core import MOST_COUNT, amount_text, hours_text
 from runner.pricing.times import parse_instant, seconds_of
 from runner.protocol.read import read_toml_record
+from runner.protocol.shipped import refuse_unfilled, unfilled
+from runner.protocol.toml import read_toml
 from runner.units import parse_decimal, utc_text
 
 _MOST_DAYS = 99_999
@@ -86,8 +88,13 @@ class RentalMatch:
 
 
 def read_rental(path: Path) -> Rental:
-    """Record of a TOML file; provider and order must be filled in, the period must be zoned and in order."""
-    rental = read_toml_record(path, Rental, what="rental record", next_step="copy protocol/rental.example.toml")
+    """Record of a TOML file; no field may be left as the example has it, the period must be zoned and in order."""
+    copy = "cp protocol/rental.example.toml rental.toml, then fill it in from the invoice"
+    document = read_toml(path, what="rental record", next_step=copy)
+    numbers = tuple((name,) for name in ("lots", "days") if document.data.get(name) == 0)
+    if next(unfilled(document.data), None):
+        refuse_unfilled(document, "rental record", numbers)
+    rental = read_toml_record(path, Rental, what="rental record", next_step=copy)
     for name in ("provider", "order", "gpu", "currency"):
         if not getattr(rental, name).strip():
             raise InputRefused(

@@ -13,6 +13,7 @@ from runner.evidence.files import write_atomic
 from runner.protocol.edit import LEFT_OUT, edited
 from runner.protocol.read import read_plan, read_protocol
 from runner.protocol.schema import Protocol
+from runner.protocol.shipped import FILL_IN_LICENCE, FILL_IN_PERMISSION
 from runner.protocol.start import checked_text
 from runner.protocol.toml import Place, read_toml
 
@@ -56,8 +57,8 @@ def adopt_corpus(campaign: Campaign, name: str, replace: str | None = None) -> A
         "text_column": "text",
         "label_column": "label",
         "group_columns": ("stratum", *facts.get("group_columns", ())),
-        "licence": facts["licence"] or "",
-        "permission": facts["permission"] or "",
+        "licence": facts["licence"] or FILL_IN_LICENCE,
+        "permission": facts["permission"] or FILL_IN_PERMISSION,
     }
     changes: dict[Place, object] = {("corpus", index, key): value for key, value in values.items()}
     if protocol.question.synthetic:

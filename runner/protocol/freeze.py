@@ -37,6 +37,7 @@ from runner.protocol.lockfile import (
 from runner.protocol.procedure import procedure_changes
 from runner.protocol.read import read_plan, read_protocol
 from runner.protocol.schema import CorpusFiles, Lock, LockedCorpus, LockedVariant, Protocol
+from runner.protocol.shipped import refuse_example
 from runner.protocol.variants import expand
 
 __all__ = [
@@ -83,6 +84,7 @@ def make_freeze(campaign: Campaign) -> Frozen:
         changes = () if before is None else judgement_changes(before.judgement, collected.judgement)
         if before is not None and not changes:
             return _keep(campaign, before, variants, collected, staging)
+        refuse_example(protocol, plan, campaign.protocol, campaign.plan)
         outcome: Outcome = "frozen"
         warnings = collected.warnings
         if before is not None:

@@ -18,6 +18,7 @@ from runner.protocol.judgement import read_final
 from runner.protocol.lockfile import read_lock, revision
 from runner.protocol.read import read_plan, read_protocol
 from runner.protocol.schema import CorpusFiles, Protocol
+from runner.protocol.shipped import FILL_IN_LICENCE, FILL_IN_PERMISSION
 from runner.protocol.toml import Place, read_toml
 
 _REVISED_ID = re.compile(r"-r[0-9]+$")
@@ -42,6 +43,8 @@ class Answers:
     id_column: str = "id"
     text_column: str = "text"
     label_column: str = "label"
+    licence: str | None = None
+    permission: str | None = None
 
 
 def protocol_text(answers: Answers) -> str:
@@ -54,8 +57,8 @@ def protocol_text(answers: Answers) -> str:
         ("text_column", answers.text_column),
         ("label_column", answers.label_column),
         ("group_columns", answers.group_columns),
-        ("licence", ""),
-        ("permission", ""),
+        ("licence", answers.licence or FILL_IN_LICENCE),
+        ("permission", answers.permission or FILL_IN_PERMISSION),
     ]
     model: list[tuple[str, object]] = [("source", answers.model)]
     if answers.model_revision is not None:

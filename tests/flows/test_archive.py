@@ -18,6 +18,7 @@ from runner.flows.archive import make_archive
 from runner.flows.report import make_report
 from runner.flows.verify import verify
 from runner.seal.bag import read_bag
+from tests.flows.conftest import RENTAL
 from tests.support.small_campaign import ROWS
 
 
@@ -106,7 +107,8 @@ def test_a_missing_note_or_rental_is_refused(measured: Path, tmp_path: Path) -> 
     shutil.copytree(measured, campaign.root)
     with pytest.raises(InputRefused):
         make_archive(campaign, tmp_path / "missing.toml", {})
-    rental = Path(__file__).parents[2] / "protocol" / "rental.example.toml"
+    rental = campaign.root / "rental.toml"
+    rental.write_text(RENTAL, encoding="utf-8")
     with pytest.raises(InputRefused, match="not whole"):
         make_archive(campaign, rental, {})
 

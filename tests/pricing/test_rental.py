@@ -37,6 +37,18 @@ RENTAL = Rental(
     currency="USD",
 )
 
+OWN_MACHINE = """\
+provider = "own machine"
+order = "none"
+gpu = "cpu"
+lots = 1
+days = 7
+starts_at = "2027-10-04T09:00+02:00"
+ends_at = "2027-10-11T09:00+02:00"
+amount = "0.00"
+currency = "USD"
+"""
+
 
 def test_a_record_that_fits_the_decision() -> None:
     found = match_rental(RENTAL, EXPECTED)
@@ -85,9 +97,11 @@ def test_amounts_are_compared_as_numbers_not_as_text() -> None:
     assert "amount" in match_rental(RENTAL.model_copy(update={"amount": "220"}), EXPECTED).matched
 
 
-def test_the_example_belongs_to_the_demo_where_nothing_is_rented() -> None:
+def test_on_a_machine_of_ones_own_nothing_is_rented(tmp_path: Path) -> None:
     """DESIGN section 6, rule 11: cost not applicable; an amount paid would contradict it."""
-    rental = read_rental(ROOT / "protocol" / "rental.example.toml")
+    file = tmp_path / "rental.toml"
+    file.write_text(OWN_MACHINE, encoding="utf-8")
+    rental = read_rental(file)
     own = Expected("cpu", None, None, None, None, EXPECTED.window, own_machine=True)
     found = match_rental(rental, own)
     assert found.mismatches == () and found.matched == ("gpu", "period", "window")
@@ -122,10 +136,9 @@ def test_nothing_is_said_to_be_as_decided_where_nothing_is_decided() -> None:
 )
 def test_a_record_is_read_strictly(old: str, new: str, column: str, tmp_path: Path) -> None:
     """PR-01: money as text, a TOML float is refused; times need an offset."""
-    text = (ROOT / "protocol" / "rental.example.toml").read_text(encoding="utf-8")
-    assert old in text
+    assert old in OWN_MACHINE
     file = tmp_path / "rental.toml"
-    file.write_text(text.replace(old, new), encoding="utf-8")
+    file.write_text(OWN_MACHINE.replace(old, new), encoding="utf-8")
     with pytest.raises(InputRefused) as refused:
         read_rental(file)
     assert refused.value.column == column and refused.value.file == str(file)

@@ -86,7 +86,7 @@ def test_m13_use_corpus_puts_it_into_protocol_and_plan(
     protocol, plan = read_protocol(demo.protocol), read_plan(demo.plan)
     (corpus,) = protocol.corpus
     assert (corpus.id, corpus.final, corpus.tuning) == ("messages", "corpus/messages/final.csv", None)
-    assert corpus.group_columns == ("stratum", "channel") and (corpus.licence, corpus.permission) == ("", "")
+    assert corpus.group_columns == ("stratum", "channel") and corpus.licence.startswith("FILL IN")
     assert not protocol.question.synthetic
     assert plan.deliverables == ("messages",)
     assert {task.corpus for task in plan.task} == {None, "messages"}
@@ -174,6 +174,11 @@ def test_protocol_new_writes_a_plan_that_freezes(tmp_path: Path, capsys: pytest.
     text = campaign.protocol.read_text(encoding="utf-8")
     campaign.protocol.write_text(with_given_baseline(text), encoding="utf-8")
     shutil.move(campaign.baseline_dir / "mine-final.parquet", campaign.baseline_dir / "small-final.parquet")
+    assert run(["--campaign", str(tmp_path), "freeze"]) == 2
+    shown = capsys.readouterr().err
+    assert "corpus[1].licence" in shown and "corpus[1].permission" in shown
+    text = campaign.protocol.read_text(encoding="utf-8").replace("FILL IN: ", "ours: ")
+    campaign.protocol.write_text(text, encoding="utf-8")
     assert run(["--campaign", str(tmp_path), "freeze"]) == 0, capsys.readouterr().err
     assert run(["--campaign", str(tmp_path), "window"]) == 0, capsys.readouterr().err
 
@@ -223,11 +228,23 @@ def test_m4_any_text_is_written_so_that_it_is_read_back(tmp_path_factory: pytest
     assert changed.data == {"t": {"k": value, "l": [value]}}
 
 
+def write_what_is_yours(campaign: Campaign) -> None:
+    """Name, question and dates of one's own in place of the example's."""
+    for file, old, new in (
+        (campaign.protocol, 'name = "demo" ', 'name = "mine" '),
+        (campaign.protocol, "classifies all support messages", "sorts all of our messages"),
+        (campaign.plan, '"2027-10-08T12:00"', '"2027-10-08T13:00"'),
+    ):
+        text = file.read_text(encoding="utf-8")
+        assert old in text
+        file.write_text(text.replace(old, new), encoding="utf-8")
+
+
 @pytest.mark.e2e
 def test_m2_a_newcomers_way_from_a_table_to_an_accepted_verdict(
     demo: Campaign, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """M2, M3, M13: the documented commands in their order, without editing a file by hand."""
+    """M2, M3, M13: the documented commands in their order; what is marked (yours) is written before the freeze."""
     shutil.copy(ROOT / "tariffs.csv", demo.tariffs)
     mine = tmp_path / "mine.csv"
     shutil.move(demo.protocol_dir / "corpus" / "final.csv", mine)
@@ -239,6 +256,10 @@ def test_m2_a_newcomers_way_from_a_table_to_an_accepted_verdict(
     )  # fmt: skip
     shown = ""
     for command in commands:
+        if command == ["freeze"]:
+            assert run(["--campaign", str(tmp_path), "freeze"]) == 2
+            assert "question.name" in capsys.readouterr().err
+            write_what_is_yours(demo)
         status = run(["--campaign", str(tmp_path), *command])
         captured = capsys.readouterr()
         assert status == 0, (command, captured.err)
