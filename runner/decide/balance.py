@@ -129,7 +129,7 @@ def _check_attempts(lock: Lock, attempts: Sequence[Attempt]) -> None:
     for attempt in attempts:
         if attempt.lock_sha256 != fingerprint:
             raise InputRefused(
-                "an attempt of another lock is never compared (M3)",
+                "an attempt of another lock is never compared with those of this one",
                 value=attempt.attempt_id,
                 next_step="runner decide --leave-out-other-locks",
             )

@@ -8,9 +8,10 @@ from typing import Literal
 
 from runner.decide.comparable import different_work
 from runner.decide.model import Balance, BalanceRow, Decision, Excluded, Reason
-from runner.decide.options import Option, at_largest, at_smallest, could_win_if_priced, sound
+from runner.decide.options import Option, at_largest, at_smallest, sound
 from runner.decide.pick import Pick, pick
 from runner.decide.sentences import say
+from runner.decide.unpriced import could_be_priced, rivals
 from runner.decide.whatif import what_if
 from runner.decide.words import (
     excluded_rows,
@@ -83,15 +84,15 @@ def _answer(balance: Balance, rows: Sequence[BalanceRow]) -> Answer:
         return Answer(None, (), "none", "rule.nothing-measured", (say("undecided.nothing-measured"),))
     rentals = [row for row in rows if not row.own_machine]
     own = [row for row in rows if row.own_machine]
-    if any(at_largest(row).admissible or at_smallest(row).admissible or could_win_if_priced(row) for row in rentals):
-        return _among(balance, rentals, "committed cost")
+    if any(at_largest(row).admissible or at_smallest(row).admissible or could_be_priced(row) for row in rentals):
+        return _among(balance, rentals, "committed cost", [row.configuration_id for row in own if row.admissible])
     if any(at_largest(row).admissible or at_smallest(row).admissible for row in own):
         return _among(balance, own, "time on own machine")
     return Answer(None, (), "none", "rule.none", reasons_for_nothing(balance, rows), help_for_nothing(balance, rows))
 
 
-def _among(balance: Balance, rows: Sequence[BalanceRow], basis: Basis) -> Answer:
-    """Answer for configurations that may be ranked with each other."""
+def _among(balance: Balance, rows: Sequence[BalanceRow], basis: Basis, beside: Sequence[str] = ()) -> Answer:
+    """Answer for configurations that may be ranked with each other; `beside`: admissible ones on own machines."""
     largest = [at_largest(row) for row in rows]
     possible = [row for row in rows if at_largest(row).admissible or at_smallest(row).admissible]
     others_work = different_work(possible, balance.deliverables)
@@ -107,11 +108,10 @@ def _among(balance: Balance, rows: Sequence[BalanceRow], basis: Basis) -> Answer
         tied = names if best.winner is None else (best.winner, *(n for n in names if n.id != best.winner.id))
         reasons, would_help = help_for_noise(best.winner, unsteady)
         return Answer(None, tied, basis, "rule.noise", reasons, would_help)
-    rivals = [row for row in rows if best.winner is None or row.configuration_id != best.winner.id]
-    unpriced = [row for row in rivals if could_win_if_priced(row)]
+    unpriced = rivals(rows, None if best.winner is None else best.winner.id, balance.deliverables)
     if unpriced:
         reasons, would_help = help_for_unpriced(best.winner, unpriced)
-        tied = tuple(at_largest(row) for row in unpriced)
+        tied = tuple(at_largest(rival.row) for rival in unpriced)
         return Answer(
             None, tied if best.winner is None else (best.winner, *tied), basis, "rule.unpriced", reasons, would_help
         )
@@ -119,7 +119,7 @@ def _among(balance: Balance, rows: Sequence[BalanceRow], basis: Basis) -> Answer
         return Answer(
             None, (), "none", "rule.none", reasons_for_nothing(balance, rows), help_for_nothing(balance, rows)
         )
-    reasons = reasons_for_winner(best, largest, balance.deliverables)
+    reasons = reasons_for_winner(best, largest, balance.deliverables, beside)
     return Answer(best.winner, (), basis, best.rule, reasons, no_comparison=best.rule == "rule.lone")
 
 
@@ -140,7 +140,7 @@ def _unsteady(balance: Balance, rows: Sequence[BalanceRow], winner: Option | Non
         if sound(row) and _winner(balance, scenario) != name:
             changing.append(row)
     if not changing and _winner(balance, [at_smallest(row) for row in rows]) != name:
-        changing = [row for row in rows if _moves(row)]
+        changing = [row for row in rows if sound(row) and _moves(row)]
     return tuple(changing)
 
 

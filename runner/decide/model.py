@@ -79,7 +79,7 @@ class PackageChoice(Record):
     gpu: str
     billing: Literal["package", "hourly"] = "package"
     days: int | None = Field(description="null for an hourly offer")
-    periods: int = Field(default=1, description="of `days` each; more than one only where the plan asks for it (M35)")
+    periods: int = Field(default=1, description="of `days` each; more than one only where the plan asks for it")
     lots: int
     cards: int
     unused_cards: Count = 0
@@ -206,7 +206,7 @@ class BalanceRow(Record):
     )
     expenses: tuple[Expense, ...] = ()
     phase_seconds: dict[str, DecimalText] = Field(
-        default_factory=dict, description="time outside of the passes by phase, all attempts together (M17)"
+        default_factory=dict, description="time outside of the passes by phase, all attempts together"
     )
     happened: tuple[TaskHappened, ...] = Field(default=(), description="the plan against what really happened")
     constraints: tuple[Constraint, ...]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 
-from runner.decide.model import BalanceRow, Constraint, ConstraintName, Outlook
+from runner.decide.model import BalanceRow, ConstraintName, Outlook
 from runner.decide.summaries import median
 from runner.units import exact_seconds
 
@@ -16,7 +16,7 @@ _EXACT_DIGITS = 80
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Median and range of the time for all deliverables together: one corpus after the other. Seconds."""
+    """Median and range of the time for all deliverables and seeds together, one after the other. Seconds."""
 
     median: Decimal
     range: Decimal
@@ -63,36 +63,15 @@ def fits(end: Outlook) -> bool:
     return all(constraint.status in ("met", "not applicable") for constraint in end.constraints)
 
 
-def could_win_if_priced(row: BalanceRow) -> tuple[int, ...]:
-    """Days of unpriced packages that would make a sound configuration cheaper than it is, or admissible at all."""
-    if not sound(row) or row.own_machine:
-        return ()
-    days: set[int] = set()
-    ends = [(row.constraints, row.unpriced_days)]
-    if row.at_smallest is not None:
-        ends.append((row.at_smallest.constraints, row.at_smallest.unpriced_days))
-    for constraints, unpriced in ends:
-        others = [c for c in constraints if c.name in DEPENDS_ON_TIME and c.name != "price"]
-        if all(c.status in ("met", "not applicable") or _unknown_lots(c) for c in others):
-            days.update(unpriced)
-    return tuple(sorted(days))
-
-
-def _unknown_lots(constraint: Constraint) -> bool:
-    """Whether lots are left of a package without a line in the catalogue is as unknown as its price."""
-    return constraint.name == "availability" and constraint.status == "not assessable"
-
-
 def times(row: BalanceRow, deliverables: Sequence[str]) -> Times:
-    """Sum over the deliverables of the medians and of the ranges. Needs accepted passes for each: a sound row."""
-    medians, ranges = [], []
-    for corpus in deliverables:
-        summaries = [summary for summary in row.summaries if summary.corpus_id == corpus]
-        values = [exact_seconds(seconds) for summary in summaries for seconds in summary.raw_seconds]
-        medians.append(median(values))
-        ranges.append(max(values) - min(values))
+    """Sum of the medians and of the ranges: every deliverable with every seed, each apart (M27). Needs a sound row."""
+    measured = [summary for summary in row.summaries if summary.corpus_id in deliverables and summary.raw_seconds]
+    values = [[exact_seconds(seconds) for seconds in summary.raw_seconds] for summary in measured]
     with localcontext(prec=_EXACT_DIGITS):
-        return Times(sum(medians, Decimal(0)), sum(ranges, Decimal(0)))
+        return Times(
+            sum((median(seconds) for seconds in values), Decimal(0)),
+            sum((max(seconds) - min(seconds) for seconds in values), Decimal(0)),
+        )
 
 
 def gap_and_spread(one: Times, other: Times) -> tuple[Decimal, Decimal]:

@@ -158,7 +158,7 @@ SENTENCES: dict[str, str] = {
     "question.shared-unknown": "whether other processes used the device could not be observed",
     "question.memory-unknown": "peak memory could not be read",
     "question.interval": "the interval of the main metric reaches below the threshold {threshold}",
-    "question.fewer": "{accepted_count} accepted passes of {planned_count} planned",
+    "question.fewer": "accepted passes: {accepted_count} of {planned_count} planned",
     "question.tokens": "the accepted passes do not all report the same computed tokens",
     # chosen
     "chosen.cost": (
@@ -176,6 +176,10 @@ SENTENCES: dict[str, str] = {
     "chosen.next": "The next one, {name}, costs {cost_money}, {more_money} more.",
     "chosen.tie": "Equal committed cost: {names}.",
     "chosen.lone": "{name} is the only admissible configuration: there is no comparison.",
+    "chosen.lone-rental": (
+        "{name} is the only admissible configuration that is rented: there is no comparison. {names}: admissible too, "
+        "on an own machine, which is never ranked against rentals."
+    ),
     "chosen.fastest": (
         "{name} is the fastest: median {median_seconds} against {other_seconds} of {other}; the gap of "
         "{gap_seconds} exceeds the larger range of {range_seconds}."
@@ -213,6 +217,8 @@ SENTENCES: dict[str, str] = {
     "undecided.large-out": "With its largest durations {name} is not admissible.",
     "undecided.would-be": "With the largest durations and the known prices it would be {name}.",
     "undecided.unpriced": "{name} could cost less: no price is known for {gpu}, {days} days.",
+    "undecided.unpriced-equal": "{name} could cost as little: no price is known for {gpu}, {days} days.",
+    "undecided.unpriced-only": "{name} could be chosen: no price is known for {gpu}, {days} days.",
     # what would help
     "help.passes": "{name}: further passes under the same protocol; accepted ones still missing: {more_count}.",
     "help.excluded": "{name}: further passes under the same protocol; those that were excluded stay excluded.",
@@ -318,9 +324,10 @@ SENTENCES: dict[str, str] = {
     "lost.slower": "slower than {name}",
     "lost.questions": "equal cost, more open questions than {name}",
     "uncertain.passes": (
-        "The median of {n_count} passes removes no incident, and {n_count} passes prove no long-term stability."
+        "The median of {n_count} passes does not undo a failed one, and {n_count} passes prove no long-term stability."
     ),
-    "uncertain.too-few": "{name} has too few accepted passes ({accepted_count}) to be compared.",
+    "uncertain.one-pass": "One pass shows no spread and proves no stability.",
+    "uncertain.too-few": "{name} has too few accepted passes to be compared: {accepted_count} where it has fewest.",
     "uncertain.expenses": (
         "With the other expenses {name} would cost {total_money} against {chosen_money} of {chosen}; expenses do "
         "not rank."

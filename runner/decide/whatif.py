@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 
-from runner.decide.model import Balance, BalanceRow, PackageChoice, PackageOption, Reason
-from runner.decide.options import at_largest, at_smallest, could_win_if_priced, gap_and_spread, times
+from runner.decide.model import Balance, BalanceRow, PackageChoice, PackageOption, QualityMargin, Reason
+from runner.decide.options import at_largest, at_smallest, gap_and_spread, times
 from runner.decide.sentences import say
 from runner.decide.summaries import decimal_text
+from runner.decide.unpriced import Rival, least_if_priced, rivals
 
 _MOST_SUBJECTS = 3
 _MOST_NAMES = 8
@@ -38,7 +39,7 @@ def what_if(
     best = chosen or _cheapest(rows)
     found: list[Reason] = []
     if best is not None and best.package is not None:
-        found += _prices(rows, best)
+        found += _prices(rows, best, balance.deliverables)
     subjects = [chosen] if chosen is not None else list(tied)[:_MOST_SUBJECTS]
     for row in subjects:
         found += [*_window(row), *_deadline(row), *_quality(row), *_lots(row)]
@@ -67,15 +68,19 @@ def _cheapest(rows: Sequence[BalanceRow]) -> BalanceRow | None:
 # ---- prices --------------------------------------------------------------------------------------
 
 
-def _prices(rows: Sequence[BalanceRow], best: BalanceRow) -> list[Reason]:
+def _prices(rows: Sequence[BalanceRow], best: BalanceRow, deliverables: Sequence[str]) -> list[Reason]:
     """At which price per lot the winner flips: of the best one upwards, of each other one downwards."""
     assert best.package is not None
     cost = Decimal(best.package.total)
     others = [row for row in rows if row is not best and not row.own_machine]
     found = []
-    rivals = [(least, row) for row in others if (least := _least_cost(row)) is not None]
-    dearer = [(least, row) for least, row in rivals if least > cost]
-    if dearer and len(dearer) == len(rivals) and not _other_way(best, best.package, min(least for least, _ in dearer)):
+    possible = [(least, row) for row in others if (least := _least_cost(row)) is not None]
+    dearer = [(least, row) for least, row in possible if least > cost]
+    if (
+        dearer
+        and len(dearer) == len(possible)
+        and not _other_way(best, best.package, min(least for least, _ in dearer))
+    ):
         least, row = min(dearer, key=lambda item: (item[0], item[1].configuration_id))
         found.append(_price_up(best, best.package, least, row))
     for row in others:
@@ -90,14 +95,16 @@ def _prices(rows: Sequence[BalanceRow], best: BalanceRow) -> list[Reason]:
                     price_money=f"{row.package.price_per_lot} {row.package.currency}",
                 )
             )
-        found += _unpriced(row, cost, best.package.currency)
+    for rival in rivals([row for row in rows if not row.own_machine], best.configuration_id, deliverables):
+        found += _unpriced(rival, cost, best.package.currency) if rival.cheaper else []
     return found
 
 
 def _least_cost(row: BalanceRow) -> Decimal | None:
-    """Smallest cost of a configuration at an end of its range where it is admissible."""
+    """Smallest cost of a configuration at an end of its range, or through a package without a price."""
     costs = [end.cost for end in (at_largest(row), at_smallest(row)) if end.admissible and end.cost is not None]
-    return min(costs, default=None)
+    unpriced = least_if_priced(row)
+    return min(costs if unpriced is None else [*costs, unpriced], default=None)
 
 
 def _other_way(best: BalanceRow, package: PackageChoice, limit: Decimal) -> bool:
@@ -128,8 +135,9 @@ def _price_up(best: BalanceRow, package: PackageChoice, least: Decimal, rival: B
     return say("what-if.price-up", days_count=str(package.days), **values)
 
 
-def _unpriced(row: BalanceRow, cost: Decimal, currency: str) -> list[Reason]:
+def _unpriced(rival: Rival, cost: Decimal, currency: str) -> list[Reason]:
     """The price below which an unpriced package of a sound configuration would be the cheapest."""
+    row = rival.row
     if row.lots is None:
         return []
     return [
@@ -140,7 +148,7 @@ def _unpriced(row: BalanceRow, cost: Decimal, currency: str) -> list[Reason]:
             gpu=row.gpu,
             limit_money=f"{_flip(Fraction(cost) / (row.lots * _periods(row, days)), _PACKAGE_PLACES)} {currency}",
         )
-        for days in could_win_if_priced(row)
+        for days in rival.days
     ]
 
 
@@ -173,9 +181,14 @@ def _window(row: BalanceRow) -> list[Reason]:
         return []
     name = row.configuration_id
     packages = sorted((p for p in row.packages if p.days is not None), key=lambda p: p.days or 0)
+    hourly = any(p.days is None and p.available is not False for p in row.packages)
     longer = [p for p in packages if (p.days or 0) > package.days]
-    found = [_longer(name, package.slack_seconds, longer, package.currency)]
-    shorter = [p for p in packages if not p.covers]
+    left = [p for p in longer if p.available is not False]
+    found = []
+    # Hours that the plan lists hold any window, and a length that is sold out is no way on.
+    if not hourly and (left or not longer):
+        found.append(_longer(name, package.slack_seconds, left, package.currency))
+    shorter = [p for p in packages if not p.covers and p.available is not False]
     if shorter:
         found.append(_shorter(name, shorter[-1], package.currency))
     return found
@@ -209,10 +222,10 @@ def _deadline(row: BalanceRow) -> list[Reason]:
 
 
 def _quality(row: BalanceRow) -> list[Reason]:
-    """The check with the least margin: fewest spare documents, else the smallest distance."""
+    """The check that fewest further wrong documents would fail; where they cannot be counted, the smallest distance."""
     if not row.quality:
         return []
-    tightest = min(row.quality, key=lambda q: (Decimal(q.margin), q.corpus_id, q.group))
+    tightest = min(row.quality, key=_tightness)
     values = {
         "name": row.configuration_id,
         "corpus": tightest.corpus_id,
@@ -223,9 +236,18 @@ def _quality(row: BalanceRow) -> list[Reason]:
     code = "what-if.quality-all" if tightest.group == "all" else "what-if.quality"
     if tightest.group != "all":
         values["group"] = tightest.group
-    if tightest.spare_documents is None:
+    # A check whose documents cannot be counted could fail before this one: then no number is promised.
+    if any(margin.spare_documents is None for margin in row.quality):
         return [say(code, **values)]
     return [say(f"{code}-count", spare_count=str(tightest.spare_documents), **values)]
+
+
+def _tightness(margin: QualityMargin) -> tuple[Decimal, Decimal, str, str]:
+    """Fewest spare documents first; those of a metric that has no such number by its distance times its documents."""
+    distance = Decimal(margin.margin)
+    spare = margin.spare_documents
+    wrong = distance * margin.documents if spare is None else Decimal(spare)
+    return (wrong, distance, margin.corpus_id, margin.group)
 
 
 def _short(value: str) -> str:
@@ -244,18 +266,16 @@ def _lots(row: BalanceRow) -> list[Reason]:
 
 
 def _separation(balance: Balance, rows: Sequence[BalanceRow], chosen: BalanceRow) -> list[Reason]:
-    """How much the ranges may grow before the fastest is no longer separated from the next one."""
-    others = [
-        (found.median, row.configuration_id, found)
-        for row in rows
-        if row is not chosen and row.own_machine and row.admissible
-        for found in [times(row, balance.deliverables)]
-    ]
+    """How much the ranges may grow before the fastest is no longer separated: from the one where least is left."""
+    own = times(chosen, balance.deliverables)
+    others = []
+    for row in rows:
+        if row is not chosen and row.own_machine and row.admissible:
+            gap, spread = gap_and_spread(own, times(row, balance.deliverables))
+            others.append((gap - spread, row.configuration_id, gap, spread))
     if not others:
         return []
-    own = times(chosen, balance.deliverables)
-    _, name, nearest = min(others, key=lambda item: item[:2])
-    gap, spread = gap_and_spread(own, nearest)
+    _, name, gap, spread = min(others)
     return [
         say(
             "what-if.separated",

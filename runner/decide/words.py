@@ -7,20 +7,28 @@ from decimal import Decimal
 
 from runner.decide.fairness import total_expenses
 from runner.decide.model import Balance, BalanceRow, Excluded, Reason
-from runner.decide.options import Option, Times, at_largest, at_smallest, could_win_if_priced, gap_and_spread, times
+from runner.decide.options import Option, Times, at_largest, at_smallest, gap_and_spread, times
 from runner.decide.pick import Pick
 from runner.decide.sentences import say
 from runner.decide.summaries import decimal_text
+from runner.decide.unpriced import Rival
 from runner.units import exact_seconds
 
 
-def reasons_for_winner(best: Pick, options: Sequence[Option], deliverables: Sequence[str]) -> tuple[Reason, ...]:
-    """Cost (or time), the distance to the next one, window and deadline, passes."""
+def reasons_for_winner(
+    best: Pick, options: Sequence[Option], deliverables: Sequence[str], own: Sequence[str] = ()
+) -> tuple[Reason, ...]:
+    """Cost (or time), the distance to the next one, window and deadline, passes.
+
+    `own`: admissible configurations on own machines that stand beside the rentals and are not ranked with them.
+    """
     winner = best.winner
     assert winner is not None
     rivals = [option for option in options if option.admissible and option.id != winner.id]
     reasons = [_why_best(winner, rivals, deliverables)]
-    if not rivals:
+    if not rivals and own:
+        reasons.append(say("chosen.lone-rental", name=winner.id, names=", ".join(own)))
+    elif not rivals:
         reasons.append(say("chosen.lone", name=winner.id))
     elif best.rule == "rule.cost":
         cost, nearest = min((option.cost or Decimal(0), option.id) for option in rivals)
@@ -136,6 +144,12 @@ def _failing(rows: Sequence[BalanceRow]) -> Reason:
     )
 
 
+def _fewest_accepted(row: BalanceRow) -> int:
+    """Accepted passes of the deliverable and seed that has fewest, as the constraint counted them."""
+    found = next((c.found for c in row.constraints if c.name == "enough passes"), None)
+    return int(found) if found else 0
+
+
 def help_for_nothing(balance: Balance, rows: Sequence[BalanceRow]) -> tuple[Reason, ...]:
     """What each configuration lacks."""
     found = [say("help.baseline")] if any(_bad_baseline(row) for row in rows) else []
@@ -143,7 +157,7 @@ def help_for_nothing(balance: Balance, rows: Sequence[BalanceRow]) -> tuple[Reas
         name = row.configuration_id
         match row.first_failed:
             case "enough passes":
-                missing = balance.min_accepted - min((s.accepted for s in row.summaries), default=0)
+                missing = balance.min_accepted - _fewest_accepted(row)
                 found.append(say("help.passes", name=name, more_count=str(missing)))
             case "quality" if _bad_baseline(row):
                 pass  # said once for all of them
@@ -192,7 +206,8 @@ def _gap_sentence(one: str, fast: Times, other: str, slow: Times) -> Reason:
 def help_for_tie(balance: Balance, tied: Sequence[Option]) -> tuple[Reason, ...]:
     """More passes move medians but never narrow a range: name the widest one and its outermost pass."""
     found = []
-    left = balance.passes_most - max((s.accepted for option in tied for s in option.row.summaries), default=0)
+    run = max((s.accepted + s.failures for option in tied for s in option.row.summaries), default=0)
+    left = balance.passes_most - run
     if left > 0:
         for gpu in dict.fromkeys(option.row.gpu for option in tied):
             found.append(say("help.more-passes", more_count=str(left), gpu=gpu, most_count=str(balance.passes_most)))
@@ -253,14 +268,15 @@ def _standing(end: str, option: Option) -> Reason:
     return say(f"undecided.{end}-priced", name=option.id, cost_money=f"{decimal_text(option.cost)} {currency}".rstrip())
 
 
-def help_for_unpriced(
-    winner: Option | None, rows: Sequence[BalanceRow]
-) -> tuple[tuple[Reason, ...], tuple[Reason, ...]]:
+def help_for_unpriced(winner: Option | None, rivals: Sequence[Rival]) -> tuple[tuple[Reason, ...], tuple[Reason, ...]]:
     """(reasons, what would help) when a package without a price could win."""
     reasons, would_help = [], []
-    for row in rows:
-        days = ", ".join(str(days) for days in could_win_if_priced(row))
-        reasons.append(say("undecided.unpriced", name=row.configuration_id, gpu=row.gpu, days=days))
+    for rival in rivals:
+        row, days = rival.row, ", ".join(str(days) for days in rival.days)
+        code = "undecided.unpriced-equal" if not rival.cheaper else "undecided.unpriced"
+        if winner is None:
+            code = "undecided.unpriced-only"
+        reasons.append(say(code, name=row.configuration_id, gpu=row.gpu, days=days))
         would_help.append(say("help.unpriced", gpu=row.gpu, days=days))
     if winner is not None:
         reasons.append(say("undecided.would-be", name=winner.id))
@@ -279,6 +295,8 @@ def excluded_rows(
 ) -> tuple[Excluded, ...]:
     """Why each measured configuration is not the chosen one; tied and unresolved ones are not excluded."""
     open_names = {option.id for option in tied}
+    equal = [row for row in rows if chosen and row.admissible and row.committed_cost == chosen.committed_cost]
+    by_failures = len({row.accepted + row.failures for row in equal}) == 1
     found = []
     for row in rows:
         if row is chosen or row.configuration_id in open_names:
@@ -287,11 +305,13 @@ def excluded_rows(
         if failed is not None:
             found.append(Excluded(configuration_id=row.configuration_id, constraint=failed.name, reason=failed.reason))
         elif chosen is not None:
-            found.append(Excluded(configuration_id=row.configuration_id, reason=_lost(row, chosen, rule)))
+            reason = _lost(row, chosen, rule, by_failures)
+            found.append(Excluded(configuration_id=row.configuration_id, reason=reason))
     return tuple(found)
 
 
-def _lost(row: BalanceRow, chosen: BalanceRow, rule: str) -> Reason:
+def _lost(row: BalanceRow, chosen: BalanceRow, rule: str, by_failures: bool) -> Reason:
+    """`by_failures`: whether failures were compared, because all of equal cost have as many attempts."""
     if row.own_machine and not chosen.own_machine:
         return say("lost.own-machine")
     if row.committed_cost is not None and chosen.committed_cost is not None:
@@ -302,8 +322,7 @@ def _lost(row: BalanceRow, chosen: BalanceRow, rule: str) -> Reason:
                 cost_money=f"{row.committed_cost} {row.currency}",
                 more_money=f"{decimal_text(cost - least)} {row.currency}",
             )
-        counted = (row.accepted + row.failures, chosen.accepted + chosen.failures)
-        if row.failures > chosen.failures and counted[0] == counted[1]:
+        if row.failures > chosen.failures and by_failures:
             return say("lost.failures", failures_count=str(row.failures), fewer_count=str(chosen.failures))
         return say("lost.questions" if rule == "rule.questions" else "lost.slower", name=chosen.configuration_id)
     return say("lost.slower", name=chosen.configuration_id)
@@ -315,9 +334,10 @@ def uncertain_about(balance: Balance, rows: Sequence[BalanceRow], chosen: Balanc
     shown = rows if chosen is None else [chosen]
     passes = [summary.accepted for row in shown for summary in row.summaries if summary.accepted]
     if passes:
-        found.append(say("uncertain.passes", n_count=str(min(passes))))
+        least = min(passes)
+        found.append(say("uncertain.passes", n_count=str(least)) if least > 1 else say("uncertain.one-pass"))
     found.extend(
-        say("uncertain.too-few", name=row.configuration_id, accepted_count=str(row.accepted))
+        say("uncertain.too-few", name=row.configuration_id, accepted_count=str(_fewest_accepted(row)))
         for row in rows
         if chosen is not None and row.first_failed == "enough passes" and row.accepted
     )

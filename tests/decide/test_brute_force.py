@@ -7,19 +7,20 @@ from, with fractions, and asks every question of DESIGN section 6 by enumeration
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import pytest
 
 from runner.decide.choice import decide
 from runner.decide.model import Balance, Decision
-from runner.decide.options import could_win_if_priced
+from runner.decide.unpriced import could_be_priced
 from runner.evidence.attempt import Status
 from runner.protocol.schema import Expense
 from tests.decide.worlds import World, tariffs
 
 HOUR = 3600
+Money = int | Fraction
 LEAST = 3
 WORLDS_PER_SEED = 250
 SEEDS = range(8)
@@ -39,7 +40,7 @@ class Fact:
     own: bool
     hours: list[int]
     failures: int
-    packages: dict[int, int | None] = field(default_factory=dict)
+    packages: dict[int, Money | None] = field(default_factory=dict)
     sold_out: set[int | None] = field(default_factory=set)
     hourly: int | None = None
     periods: int = 1
@@ -59,10 +60,10 @@ def window(duration: int) -> int:
     return 1 + duration + 1
 
 
-def covering(fact: Fact, duration: int) -> list[tuple[int | None, int, int | None]]:
+def covering(fact: Fact, duration: int) -> list[tuple[Money | None, int, int | None]]:
     """(price or None, hours, days or None) of everything that may be ranked and holds the window."""
     need = window(duration)
-    found: list[tuple[int | None, int, int | None]] = [
+    found: list[tuple[Money | None, int, int | None]] = [
         (None if price is None else price * fact.periods, days * 24 * fact.periods, days)
         for days, price in fact.packages.items()
         if days * 24 * fact.periods >= need
@@ -70,14 +71,14 @@ def covering(fact: Fact, duration: int) -> list[tuple[int | None, int, int | Non
     return found if fact.hourly is None else [*found, (fact.hourly * need, need, None)]
 
 
-def best_of(fact: Fact, duration: int) -> tuple[int, int] | None:
+def best_of(fact: Fact, duration: int) -> tuple[Money, int] | None:
     """(price, hours) of the cheapest that can be had, the shorter of equal ones."""
     offers = [(price, hours) for price, hours, days in covering(fact, duration)
               if price is not None and days not in fact.sold_out]  # fmt: skip
     return min(offers, default=None)
 
 
-def standing(fact: Fact, duration: int, deadline: int) -> tuple[bool, int | None]:
+def standing(fact: Fact, duration: int, deadline: int) -> tuple[bool, Money | None]:
     """(admissible, cost) if every pass took `duration` hours."""
     enough = len(fact.hours) >= LEAST and 1 + duration <= deadline
     if fact.own:
@@ -97,7 +98,7 @@ def clearly_faster(one: Fact, other: Fact) -> bool:
     return middle(other.hours) - middle(one.hours) > spread
 
 
-def winner(facts: list[Fact], standings: dict[str, tuple[bool, int | None]]) -> str | None:
+def winner(facts: list[Fact], standings: dict[str, tuple[bool, Money | None]]) -> str | None:
     """Cost, failures, separated median; nobody has fewer open questions in these worlds but by n and price."""
     fit = [fact for fact in facts if standings[fact.name][0]]
     if len(fit) <= 1:
@@ -156,6 +157,29 @@ def could_be_cheaper(fact: Fact, deadline: int) -> bool:
     )
 
 
+def unknown_prices(facts: list[Fact]) -> list[list[Fact]]:
+    """The same configurations where one unknown price of a GPU is the least that it can be (rule 10).
+
+    Each shorter package without a price costs no more than that; both count for every configuration on the GPU.
+    """
+    worlds = []
+    for gpu in {fact.name.split(".")[0] for fact in facts}:
+        mine = [fact for fact in facts if fact.name.startswith(f"{gpu}.")]
+        for days in [days for days, price in mine[0].packages.items() if price is None]:
+            known = [price for shorter, price in mine[0].packages.items() if shorter < days and price is not None]
+            least = max(known, default=Fraction(1, 100))
+            prices = {d: least if p is None and d <= days else p for d, p in mine[0].packages.items()}
+            worlds.append([replace(fact, packages=prices) if fact in mine else fact for fact in facts])
+    return worlds
+
+
+def another_wins(facts: list[Fact], best: str, deadline: int) -> bool:
+    low = {fact.name: standing(fact, min(fact.hours), deadline) for fact in facts}
+    high = {fact.name: standing(fact, max(fact.hours), deadline) for fact in facts}
+    scenarios = [high, low, *({**high, fact.name: low[fact.name]} for fact in facts)]
+    return any(winner(facts, scenario) != best for scenario in scenarios)
+
+
 def naive(facts: list[Fact], deadline: int) -> Expected:
     measured = [fact for fact in facts if fact.hours or fact.failures]
     tried = [fact for fact in measured if fact.hours]
@@ -169,7 +193,7 @@ def naive(facts: list[Fact], deadline: int) -> Expected:
         scenarios = [low, *({**high, fact.name: low[fact.name]} for fact in group)]
         if best is None or any(winner(group, scenario) != best for scenario in scenarios):
             return Expected(None)
-        if not own and any(could_be_cheaper(fact, deadline) for fact in group if fact.name != best):
+        if not own and any(another_wins(priced, best, deadline) for priced in unknown_prices(group)):
             return Expected(None)
         return Expected(best, lone=sum(high[fact.name][0] for fact in group) == 1)
     return Expected(None)
@@ -183,14 +207,14 @@ def random_world(dice: random.Random, *, rich: bool = False) -> tuple[World, lis
     deadline = dice.choice(list(START_TO_DEADLINE))
     variants = ("b1", "b4")
     gpus = dice.sample(["A", "B", "C", "cpu"], dice.randint(1, 3))
-    price_lists: dict[str, dict[int, int | None]] = {}
+    price_lists: dict[str, dict[int, Money | None]] = {}
     hourly: dict[str, int] = {}
     gone: dict[str, set[int | None]] = {}
     ranked, periods = rich and dice.random() < 0.5, 2 if rich and dice.random() < 0.2 else 1
     lines = ["Z 30 1.00"]
     for gpu in ("A", "B", "C"):
         all_gone = rich and dice.random() < 0.15  # every package priced, none left
-        prices: dict[int, int | None] = {3: None, 7: None, 30: None}
+        prices: dict[int, Money | None] = {3: None, 7: None, 30: None}
         cost = dice.choice([100, 200])
         for days in prices:
             cost += dice.choice([0, 100, 200])
@@ -271,7 +295,7 @@ def what_mattered(balance: Balance, decision: Decision) -> set[str]:
             found |= {"periods"} if row.package.periods > 1 else set()
             found |= {"expenses"} if row.expenses else set()
         found |= {"lots"} if row.first_failed == "availability" else set()
-        if row.unpriced_days and could_win_if_priced(row):
+        if row.unpriced_days and could_be_priced(row):
             found |= {"unpriced beside hourly"} if row.package and row.package.billing == "hourly" else set()
             gone = any(option.covers and option.available is False for option in row.packages)
             found |= {"unpriced beside sold out"} if gone and row.package is None else set()
