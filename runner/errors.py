@@ -6,6 +6,7 @@ Exit status: 2 input refused and nothing written, 3 recorded or checked but not 
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from pathlib import Path
 from typing import ClassVar
@@ -14,6 +15,13 @@ _SHOWN_CHARACTERS = 120
 _LAST_OF_FOUR_DIGITS = 0xFFFF
 _NEVER_SHOWN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 _SHORT_ESCAPES = {"\t": "\\t", "\n": "\\n", "\r": "\\r", "\\": "\\\\", "'": "\\'"}
+
+_RULE_NUMBERS = re.compile(r"\s*\((?:M\d+|[A-Z]{2}-\d+)(?:(?:,| to) (?:M\d+|[A-Z]{2}-\d+))*\)")
+
+
+def without_rule_numbers(text: str) -> str:
+    """A docstring as users read it: numbers of our rules and cases are for those who work on the code."""
+    return _RULE_NUMBERS.sub("", text)
 
 
 def show_value(value: object, limit: int = _SHOWN_CHARACTERS) -> str:

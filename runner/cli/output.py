@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import json
 import os
-import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ from typing import Any
 
 import click
 
-from runner.errors import RunnerError, show_lines
+from runner.errors import RunnerError, show_lines, without_rule_numbers
 
 
 @dataclass(frozen=True)
@@ -55,10 +54,6 @@ def _sentence(text: str) -> str:
     return text[0].upper() + text[1:] + ("" if text.endswith((".", "?")) else ".")
 
 
-_RULES = re.compile(r"\s*\(M\d+(?:, M\d+)*\)")
-"""Numbers of our rules in docstrings: for those who work on the code, not for who reads `--help`."""
-
-
 def runner_command(name: str, **attributes: Any) -> Callable[[Callable[..., Output]], click.Command]:
     """A click command with `--json` that prints the `Output` it returns.
 
@@ -86,7 +81,7 @@ def runner_command(name: str, **attributes: Any) -> Callable[[Callable[..., Outp
 
         command: click.Command = click.command(name, **attributes)(call)  # type: ignore[no-untyped-call]
         if command.help:
-            command.help = _RULES.sub("", command.help)
+            command.help = without_rule_numbers(command.help)
         for parameter in command.params:
             if isinstance(parameter, click.Option) and parameter.help:
                 parameter.help = _sentence(parameter.help)

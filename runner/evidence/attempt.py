@@ -133,10 +133,10 @@ class Settings(Record):
     padding_side: str | None = Field(default="right", description="right or left")
     max_length: int | None = Field(default=None, ge=1, description="tokens per text; default: as frozen for all")
     truncation: bool | None = Field(default=True, description="cut longer texts")
-    grouping: str | None = Field(default="none", description="none, length-sorted or token-budget:N (M15)")
+    grouping: str | None = Field(default="none", description="none, length-sorted or token-budget:N")
     threads: int | None = Field(default=None, ge=1, description="CPU threads; default: left to the machine")
     workers: int | None = Field(default=1, ge=1, description="processes per device that share the corpus")
-    devices: int | None = Field(default=1, ge=0, description="cards used at once, on all machines together (M26)")
+    devices: int | None = Field(default=1, ge=0, description="cards used at once, on all machines together")
     extra: dict[str, Scalar] = Field(default_factory=dict, description="further settings of an engine, by name")
 
     def differences(self, effective: Settings) -> tuple[str, ...]:

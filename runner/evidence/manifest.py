@@ -52,7 +52,7 @@ class Manifest(Record):
     packages: dict[str, str]
     python: dict[str, Scalar]
     code: dict[str, Scalar] = Field(description="git commit and whether the tree was dirty, version")
-    environment: dict[str, str] = Field(description="allow-listed variables only (M53)")
+    environment: dict[str, str] = Field(description="allow-listed variables only")
     determinism: dict[str, Scalar]
     model: dict[str, Scalar]
     tokenizer: dict[str, Scalar]

@@ -135,7 +135,7 @@ def render_markdown(
             f"{error.message}",
             **_place(lines, _template_line(error), error.message or ""),
             next_step="templates of another version: move this folder templates/ away, report then takes its own and "
-            "keeps a copy (docs/templates.md); a value of your own making: percentiles are never there (M30)",
+            "keeps a copy (docs/templates.md); a value of your own making: percentiles are never there",
         ) from None
     except TemplateError as error:
         raise InputRefused(

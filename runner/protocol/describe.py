@@ -9,6 +9,7 @@ from typing import Any
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from runner.errors import without_rule_numbers
 from runner.evidence.canonical import pretty_json
 from runner.evidence.model import DecimalText, Record
 from runner.protocol.schema import Protocol
@@ -21,8 +22,20 @@ _PATTERN_OF_DECIMALS = next(item.pattern for item in typing.get_args(DecimalText
 
 def schema_json() -> bytes:
     """JSON Schema (2020-12) of `quality-protocol.toml`; editors check and complete with it."""
-    schema = Protocol.model_json_schema()
+    schema = _described(Protocol.model_json_schema())
     return pretty_json({"$schema": "https://json-schema.org/draft/2020-12/schema", **schema})
+
+
+def _described(value: Any) -> Any:
+    """The schema with descriptions as users read them."""
+    if isinstance(value, list):
+        return [_described(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: _sentence(item) if key == "description" and isinstance(item, str) else _described(item)
+        for key, item in value.items()
+    }
 
 
 def field_reference() -> str:
@@ -70,7 +83,7 @@ def _inner(field: FieldInfo) -> type[Record] | None:
 
 
 def _sentence(text: str) -> str:
-    return " ".join(text.split())
+    return " ".join(without_rule_numbers(text).split())
 
 
 def _row(name: str, field: FieldInfo) -> str:

@@ -150,7 +150,10 @@ def _corpora(protocol: Protocol) -> Iterator[Finding]:
                     "put the corpus (or a link's target) below protocol/ and name it relative to that folder",
                 )
         if corpus.tuning is not None and corpus.tuning == corpus.final:
-            yield Finding(("corpus", index, "tuning"), "tuning and final are the same file (M5)")
+            yield Finding(
+                ("corpus", index, "tuning"),
+                "tuning and final are the same file: what is compared must be new to the configurations",
+            )
         labels = [] if corpus.labels_from is None else [corpus.labels_from]
         columns = [corpus.id_column, corpus.text_column, *labels, *corpus.group_columns]
         for column in sorted({name for name in columns if columns.count(name) > 1}):

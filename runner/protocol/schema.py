@@ -28,9 +28,9 @@ class Question(Record):
     """What is asked. The only scenario is `offline`: a corpus processed as a whole."""
 
     name: SafeName = Field(description="short name of the campaign; becomes part of file names")
-    revision: int = Field(ge=1, description="raised with every change after an attempt (M4)")
+    revision: int = Field(ge=1, description="raised with every change after an attempt")
     text: str = Field(description="the decision question in one sentence; the note begins with it")
-    scenario: Literal["offline"] = Field(description="a corpus processed as a whole; nothing else can be asked (M1)")
+    scenario: Literal["offline"] = Field(description="a corpus processed as a whole; nothing else can be asked")
     synthetic: bool = Field(default=False, description="true for made-up data: said wherever it is shown")
 
 
@@ -40,18 +40,18 @@ class CorpusFiles(Record):
     id: SafeName = Field(description="name of the corpus; the plan names it as a deliverable")
     final: str = Field(description="the compared texts: CSV, JSON Lines or Parquet, a file or a folder of them")
     tuning: str | None = Field(
-        default=None, description="texts used for setting up; share no id and no text with final (M5)"
+        default=None, description="texts used for setting up; share no id and no text with final"
     )
     id_column: str = Field(default="id", description="column of the ids; text, exactly as given")
     text_column: str = Field(default="text", description="column of the texts")
     label_column: str = Field(default="label", description="column of the right answers")
     group_columns: tuple[str, ...] = Field(default=("stratum",), description="columns that subgroups may name")
-    allow_case_twins: bool = Field(default=False, description="allow ids that differ by letter case only (M7)")
+    allow_case_twins: bool = Field(default=False, description="allow ids that differ by letter case only")
     allow_empty_texts: bool = Field(default=False, description="allow texts without any character")
     seen_before: bool = Field(default=False, description="the corpus was used in an earlier campaign: the note says so")
     answers: str | None = Field(
         default=None,
-        description="instead of a label column: a function that gives the right answers at the freeze (M2)",
+        description="instead of a label column: a function that gives the right answers at the freeze",
     )
     licence: str = Field(default="", description="terms of the texts, filled in by you")
     permission: str = Field(default="", description="why you may use the texts for this, filled in by you")
@@ -78,7 +78,11 @@ class SingleLogit(Record):
 class Model(Record):
     """A Hugging Face sequence classifier: local folder below `protocol/`, absolute path, or hub id + commit."""
 
-    source: str = Field(description="folder below protocol/, absolute path, or name on the Hugging Face hub")
+    source: str = Field(
+        description="folder below protocol/, absolute path, or name on the Hugging Face hub; after the freeze another "
+        "place of the same files, such as on the rental, is no change",
+        examples=["model", "/data/models/my-classifier", "distilbert/distilbert-base-uncased-finetuned-sst-2-english"],
+    )
     revision: str | None = Field(
         default=None, description="for a hub name: the commit; a branch or tag is resolved to its commit at the freeze"
     )
@@ -180,7 +184,7 @@ class Rules(Record):
 
     exclusion: str = Field(
         default="Only a documented external reason; the same rule is applied to all variants.",
-        description="when an attempt may be left out (M31)",
+        description="when an attempt may be left out",
     )
     separation: Literal["gap_over_largest_range"] = Field(
         default="gap_over_largest_range",
@@ -309,9 +313,9 @@ class Plan(Record):
     deadline: str
     deliverables: tuple[SafeName, ...] = Field(description="corpus ids, each counted once", min_length=1)
     billing: tuple[Literal["package", "hourly"], ...] = ("package",)
-    extra_periods: int = Field(default=0, ge=0, description="further periods, only if asked for here (M35)")
+    extra_periods: int = Field(default=0, ge=0, description="further periods, only if asked for here")
     lots: int | None = Field(default=None, ge=1)
-    provider: str | None = Field(default=None, description="who the rental is from; matched with the record (M46)")
+    provider: str | None = Field(default=None, description="who the rental is from; matched with the record")
     order: str | None = Field(default=None, description="the order's number, once it is known; matched with the record")
     task: tuple[Task, ...] = Field(min_length=1)
     expense: tuple[Expense, ...] = ()
