@@ -68,7 +68,16 @@ class Lookout:
         return self._known[wanted]
 
 
+# Words of a name that make it another card: a slice of one, or a model of another size.
+_OTHERS = frozenset({"mig", "laptop", "mobile", "max", "ti", "super", "ada", "d", "nvl"})
+
+
 def _names(gpu: str, device_name: str) -> bool:
-    """For hardware without tariff: every part of `rtx-3080` stands as a word in the device's name."""
-    words = re.split(r"[^a-z0-9]+", device_name.lower())
-    return all(part in words for part in re.split(r"[^a-z0-9]+", gpu.lower()))
+    """For hardware without tariff: every part of `rtx-3080` stands as a word in the device's name.
+
+    `NVIDIA GeForce RTX 3080 Ti` is another card, and `NVIDIA H100 80GB HBM3 MIG 1g.10gb` is a slice of one: what makes
+    them so has to be named too (`rtx-3080-ti`).
+    """
+    words = set(re.split(r"[^a-z0-9]+", device_name.lower()))
+    parts = set(re.split(r"[^a-z0-9]+", gpu.lower()))
+    return parts <= words and not (words & _OTHERS) - parts

@@ -12,8 +12,9 @@ import importlib.metadata
 import json
 import os
 import platform
+import re
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,20 @@ ALLOWED_VARIABLES = (
     "CUDA_LAUNCH_BLOCKING",
     "CUDA_MODULE_LOADING",
     "CUBLAS_WORKSPACE_CONFIG",
+    "CUBLASLT_WORKSPACE_SIZE",
+    "CUDA_DEVICE_MAX_CONNECTIONS",
+    "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
     "NVIDIA_TF32_OVERRIDE",
+    "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
+    "TORCH_BLAS_PREFER_CUBLASLT",
+    "TORCH_BLAS_PREFER_HIPBLASLT",
+    "HIPBLASLT_ALLOW_TF32",
+    "PYTORCH_TUNABLEOP_ENABLED",
+    "PYTORCH_TUNABLEOP_TUNING",
+    "PYTORCH_NO_CUDA_MEMORY_CACHING",
+    "TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL",
+    "TORCH_COMPILE_DISABLE",
+    "TORCHDYNAMO_DISABLE",
     "NVIDIA_VISIBLE_DEVICES",
     "PYTORCH_ALLOC_CONF",
     "PYTORCH_CUDA_ALLOC_CONF",
@@ -52,6 +66,10 @@ ALLOWED_VARIABLES = (
     "HIP_VISIBLE_DEVICES",
     "ROCR_VISIBLE_DEVICES",
     "HSA_OVERRIDE_GFX_VERSION",
+    "HSA_ENABLE_SDMA",
+    "HIP_LAUNCH_BLOCKING",
+    "AMD_SERIALIZE_KERNEL",
+    "GPU_MAX_HW_QUEUES",
     "MIOPEN_FIND_MODE",
     "TORCHINDUCTOR_MAX_AUTOTUNE",
     "NCCL_ALGO",
@@ -64,6 +82,16 @@ ALLOWED_VARIABLES = (
     "LANG",
     "TZ",
 )
+
+# A card or a slice of one, as the driver and container runtimes name it.
+_UUID = re.compile(r"(?i)\b((?:MIG-)?(?:GPU-)?)([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
+# Whether sums may be kept shorter than fp32, and which kernels of attention may be chosen.
+_REDUCED = (
+    "allow_fp16_reduced_precision_reduction",
+    "allow_bf16_reduced_precision_reduction",
+    "allow_fp16_accumulation",
+)
+_SDPA_KINDS = ("flash", "mem_efficient", "math", "cudnn")
 
 
 def worker_environment(base: Mapping[str, str], threads: int | None) -> dict[str, str]:
@@ -80,12 +108,29 @@ def worker_environment(base: Mapping[str, str], threads: int | None) -> dict[str
 
 
 def allowed_variables(environment: Mapping[str, str]) -> dict[str, str]:
-    return {name: environment[name] for name in ALLOWED_VARIABLES if name in environment}
+    """Those of the list; a card that a variable names by its UUID is told as its hash (M9)."""
+    found = {name: environment[name] for name in ALLOWED_VARIABLES if name in environment}
+    return {
+        name: _UUID.sub(lambda uuid: f"{uuid[1]}sha256:{_uuid_hash(uuid[2])}", text) for name, text in found.items()
+    }
+
+
+def _uuid_hash(uuid: str) -> str:
+    """Of torch's form: small letters, without the driver's prefix."""
+    return hashlib.sha256(uuid.lower().encode()).hexdigest()
 
 
 def torch_facts(torch: Any, device: str) -> dict[str, Any]:
-    """Read in the worker: runtime, determinism, cards, with reasons for what is null."""
+    """Read in the worker: runtime, determinism, cards, with reasons for what is null; no question ends an attempt."""
     reasons: dict[str, str] = {}
+
+    def ask(name: str, question: Callable[[], Any]) -> Any:
+        try:
+            return question()
+        except Exception as error:  # a build without the part, or parts that do not fit one another
+            reasons[name] = f"torch does not tell ({type(error).__name__})"
+            return None
+
     runtime = {
         "torch": torch.__version__,
         "cuda": torch.version.cuda,
@@ -101,22 +146,36 @@ def torch_facts(torch: Any, device: str) -> dict[str, Any]:
                 reasons[f"runtime.{key}"] = "measured on the CPU"
         gpus: list[dict[str, Any]] = []
     else:
-        runtime["cudnn"] = torch.backends.cudnn.version()
-        runtime["nccl"] = ".".join(map(str, torch.cuda.nccl.version())) if torch.version.cuda else None
+        # On ROCm these are the versions of MIOpen and RCCL.
+        runtime["cudnn"] = ask("runtime.cudnn", torch.backends.cudnn.version)
+        runtime["nccl"] = ask("runtime.nccl", lambda: ".".join(map(str, torch.cuda.nccl.version())))
         for key in ("cuda", "hip", "cudnn", "nccl"):
             if runtime[key] is None:
-                reasons[f"runtime.{key}"] = "not part of this build of torch"
+                reasons.setdefault(f"runtime.{key}", "not part of this build of torch")
         gpus = [gpu_facts(torch, index) for index in range(torch.cuda.device_count())]
     determinism = {
         "deterministic_algorithms": torch.are_deterministic_algorithms_enabled(),
         "cudnn_benchmark": torch.backends.cudnn.benchmark,
         "cudnn_deterministic": torch.backends.cudnn.deterministic,
-        "tf32_matmul": torch.backends.cuda.matmul.allow_tf32,
-        "float32_matmul_precision": torch.get_float32_matmul_precision(),
+        "tf32_matmul": ask("determinism.tf32_matmul", lambda: torch.backends.cuda.matmul.allow_tf32),
+        "float32_matmul_precision": ask("determinism.float32_matmul_precision", torch.get_float32_matmul_precision),
         "threads": torch.get_num_threads(),
         "interop_threads": torch.get_num_interop_threads(),
     }
+    if device != "cpu":
+        matmul = torch.backends.cuda.matmul
+        for name in _REDUCED:
+            determinism[name] = ask(f"determinism.{name}", lambda name=name: _scalar(getattr(matmul, name)))  # type: ignore[misc]
+        for name in _SDPA_KINDS:
+            allowed = getattr(torch.backends.cuda, f"{name}_sdp_enabled", None)
+            if allowed is not None:
+                determinism[f"sdpa_{name}_allowed"] = ask(f"determinism.sdpa_{name}_allowed", allowed)
     return {"runtime": runtime, "determinism": determinism, "gpus": gpus, "reasons": reasons}
+
+
+def _scalar(value: Any) -> Any:
+    """Some versions answer with a pair of flags."""
+    return value if isinstance(value, bool | int | str) else str(value)
 
 
 def gpu_facts(torch: Any, index: int) -> dict[str, Any]:

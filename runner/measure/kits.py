@@ -11,8 +11,8 @@ from runner.measure.job import Job, Unsupported
 from runner.measure.memory import CudaCounters
 
 if TYPE_CHECKING:
+    from runner.measure.cards import CardConditions, CardReader
     from runner.measure.engines.base import LoadedEngine
-    from runner.measure.nvml import CardConditions
 
 
 class Kit(Protocol):
@@ -51,7 +51,8 @@ class TorchKit:
 
     def __init__(self) -> None:
         self._torch: Any = None
-        self._driver: str | None = None
+        self._driver: dict[str, str | None] = {}
+        self._driver_reasons: dict[str, str] = {}
         self._no_driver: str | None = None
 
     def imports(self) -> None:
@@ -101,23 +102,48 @@ class TorchKit:
     def conditions(self, job: Job) -> CardConditions | None:
         if job.device == "cpu":
             return None
-        from runner.measure.nvml import CardConditions, Nvml, load_nvml
+        from runner.measure.cards import CardConditions
+
+        try:
+            reader = self._reader(_card(job))
+        except Exception as error:  # what a driver does not tell ends no attempt
+            self._no_driver = f"{type(error).__name__} of the driver"
+            return None
+        if reader is None:
+            return None
+        self._driver_reasons = reader.reasons
+        here = job.settings["workers"] or 1
+        return CardConditions(reader, os.getpid(), here, CudaCounters(self._torch.cuda, (_card(job),)))
+
+    def _reader(self, card: int) -> CardReader | None:
+        """Of the driver that this build of torch is for; None with the reason."""
+        properties = self._torch.cuda.get_device_properties(card)
+        if self._torch.version.hip:
+            from runner.measure.amd import Amd, bus_address
+
+            amd = Amd([bus_address(properties)])
+            self._driver["amdgpu"] = amd.driver()
+            return amd
+        from runner.measure.nvml import Nvml, load_nvml
 
         module, self._no_driver = load_nvml()
         if module is None:
             return None
-        cuda = self._torch.cuda
-        uuid = getattr(cuda.get_device_properties(_card(job)), "uuid", None)
+        uuid = getattr(properties, "uuid", None)
         nvml = Nvml(module, [None if uuid is None else str(uuid)])
-        self._driver = nvml.driver()
-        return CardConditions(nvml, os.getpid())
+        self._driver["nvidia"] = nvml.driver()
+        self._driver["nvidia_cuda"] = nvml.cuda()
+        return nvml
 
     def facts(self, job: Job) -> dict[str, Any]:
         from runner.measure.environment import torch_facts
 
         facts = torch_facts(self._torch, job.device)
         if job.device != "cpu":
-            facts["driver"] = {"nvidia": self._driver}
-            if self._driver is None:
-                facts["reasons"]["driver.nvidia"] = self._no_driver or "not asked"
+            driver = self._driver or {"amdgpu" if self._torch.version.hip else "nvidia": None}
+            facts["driver"] = driver
+            for name in (name for name, value in driver.items() if value is None):
+                facts["reasons"][f"driver.{name}"] = (
+                    self._driver_reasons.get("driver") or self._no_driver or "not asked"
+                )
         return facts

@@ -24,6 +24,8 @@ THIS_PROCESS = "this worker process only"
 BEFORE = "before the pass"
 _LOADING = f"{BEFORE}: loading, compiling and warming up"
 _NAMES = {"allocated": "torch.cuda.max_memory_allocated", "reserved": "torch.cuda.max_memory_reserved"}
+_STALLS = {"allocator_requests": "num_device_alloc", "allocator_retries": "num_alloc_retries"}
+_WHOLE_CARD = "everything on the card, drivers and other processes included, when the pass had ended"
 _WORDS = {"allocated": "tensors", "reserved": "held by the allocator, tensors included"}
 
 
@@ -87,21 +89,37 @@ class CudaCounters:
             self._cuda.reset_peak_memory_stats(index)
 
     def sample(self) -> dict[str, int]:
-        values = {}
-        for index in self.indices:
-            values[f"allocated:{index}"] = int(self._cuda.memory_allocated(index))
-            values[f"reserved:{index}"] = int(self._cuda.memory_reserved(index))
-        return values
+        return self._read("current")
 
     def peaks(self) -> dict[str, int]:
+        """The values of `torch.cuda.max_memory_allocated` and `max_memory_reserved`."""
+        return self._read("peak")
+
+    def _read(self, which: str) -> dict[str, int]:
+        """Both counters of a card from one look: they are of the same moment, and it costs the least (the
+        flattened `memory_stats` would be built and sorted for each, while the pass wants the interpreter)."""
         values = {}
         for index in self.indices:
-            values[f"allocated:{index}"] = int(self._cuda.max_memory_allocated(index))
-            values[f"reserved:{index}"] = int(self._cuda.max_memory_reserved(index))
+            stats = self._cuda.memory_stats_as_nested_dict(index)
+            for kind in _NAMES:
+                values[f"{kind}:{index}"] = int(stats[f"{kind}_bytes"]["all"][which])
         return values
+
+    def retries(self, index: int) -> dict[str, int]:
+        """How often so far the allocator asked the driver for memory, and emptied its cache because none was left."""
+        stats = self._cuda.memory_stats_as_nested_dict(index)
+        return {name: int(stats[key]) for name, key in _STALLS.items() if key in stats}
 
     def capacity(self, index: int) -> int:
         return int(self._cuda.get_device_properties(index).total_memory)
+
+    def used(self, index: int) -> int | None:
+        """Bytes in use on the whole card, by whomever; None where the driver does not tell (or is in error)."""
+        try:
+            free, total = self._cuda.mem_get_info(index)
+        except Exception:  # after an error of the card every question fails: the error is told elsewhere
+            return None
+        return int(total) - int(free)
 
 
 @dataclass
@@ -186,6 +204,7 @@ class PassMemory:
         peaks = [self._resident(timeline, high_water)]
         if self._cuda is not None:
             peaks.extend(device_peaks(self._cuda, cuda_peaks, timeline))
+            peaks.extend(whole_cards(self._cuda))
         return timeline, peaks + self._loading
 
     def _peaks_before(self) -> list[dict[str, object]]:
@@ -241,4 +260,21 @@ def device_peaks(counters: CudaCounters, peaks: Mapping[str, int], timeline: Tim
                     "capacity_bytes": counters.capacity(index),
                 }
             )
+    return found
+
+
+def whole_cards(counters: CudaCounters) -> list[dict[str, object]]:
+    """What an attempt takes of a card beside its tensors: the driver's context and the libraries' memory too.
+
+    torch's counters know nothing of these. Its allocator gives nothing back within a pass, so one look after it tells.
+    """
+    found: list[dict[str, object]] = []
+    for index in counters.indices:
+        used = counters.used(index)
+        if used is not None:
+            found.append({
+                "device": f"cuda:{index}", "counter": "torch.cuda.mem_get_info", "bytes": used,
+                "reason": "the counter has no time", "scope": _WHOLE_CARD, "at_seconds": None,
+                "capacity_bytes": counters.capacity(index),
+            })  # fmt: skip
     return found

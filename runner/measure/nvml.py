@@ -1,22 +1,31 @@
 """What the NVIDIA driver knows of the cards: memory of the card, clocks, power, who else is on it.
 
-Cards are found by UUID, never by index: `CUDA_VISIBLE_DEVICES` gives torch another order (ME-04).
+Cards are found by UUID, never by index: `CUDA_VISIBLE_DEVICES` gives torch another order (ME-04). Of a card in
+slices (MIG), memory and processes are those of the slice that torch computes on, everything else the whole card's.
 Every question may be unsupported on a card; the answer is then null with the driver's reason.
 """
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from runner.measure.cards import CardReading, Use, who_uses
+
+_NO_SLICE = "the card is in slices (MIG), and torch does not say on which of them it computes"
+_NOT_FOUND = "no card of the driver has torch's UUID"
 _REASONS = {
+    0x0000000000000002: "clocks set by a user",
     0x0000000000000004: "power cap set by software",
     0x0000000000000008: "hardware slowdown",
+    0x0000000000000010: "clocks of several cards kept equal",
     0x0000000000000020: "temperature (software)",
     0x0000000000000040: "temperature (hardware)",
     0x0000000000000080: "power brake",
+    0x0000000000000100: "display clocks",
+    0x0000000000000200: "limit of the board",
+    0x0000000000000400: "reliability of the voltage",
 }
 
 
@@ -27,8 +36,8 @@ def match_by_uuid(torch_uuids: Sequence[str | None], nvml_uuids: Mapping[str, in
 
 
 def plain_uuid(uuid: str) -> str:
-    """torch leaves out the prefix `GPU-` that NVML writes."""
-    return uuid.strip().lower().removeprefix("gpu-")
+    """torch leaves out the prefix `GPU-` or `MIG-` that NVML writes."""
+    return uuid.strip().lower().removeprefix("mig-").removeprefix("gpu-")
 
 
 def load_nvml() -> tuple[Any, str | None]:
@@ -41,130 +50,155 @@ def load_nvml() -> tuple[Any, str | None]:
     try:
         module.nvmlInit()
     except module.NVMLError as error:
-        return None, f"no NVIDIA driver ({type(error).__name__.removeprefix('NVMLError_')})"
+        return None, f"no NVIDIA driver ({_name(error)})"
     return module, None
 
 
 @dataclass(frozen=True)
-class CardReading:
-    """One look at one card. None: the driver does not tell."""
+class _Place:
+    """Where torch computes: `card` is the physical card, `part` the slice of it (or the card itself)."""
 
-    used_bytes: int | None
-    own_bytes: int | None
-    others: int | None
-    sm_mhz: int | None
-    memory_mhz: int | None
-    temperature_celsius: int | None
-    power_watts: float | None
-    throttle: tuple[str, ...] | None
-    energy_joules: float | None
+    card: Any
+    part: Any | None
+    sliced: bool
 
 
 class Nvml:
-    """Readings of the cards that torch uses, by torch's order."""
+    """Readings of the cards that torch uses, by torch's order. `indices`: the driver's own numbers of the cards."""
 
     def __init__(self, module: Any, torch_uuids: Sequence[str | None]) -> None:
         self._module = module
-        uuids = {}
-        for index in range(module.nvmlDeviceGetCount()):
-            uuid = module.nvmlDeviceGetUUID(module.nvmlDeviceGetHandleByIndex(index))
-            uuids[uuid.decode() if isinstance(uuid, bytes) else uuid] = index
-        self.indices = match_by_uuid(torch_uuids, uuids)
         self.reasons: dict[str, str] = {}
+        self.count = len(torch_uuids)
+        found = list(self._cards())
+        numbers = {uuid: number for number, _, uuid in found}
+        slices = {uuid: (number, part) for number, card, _ in found for part, uuid in self._slices(card)}
+        handles = {number: card for number, card, _ in found}
+        self.indices = match_by_uuid(torch_uuids, numbers | {uuid: number for uuid, (number, _) in slices.items()})
+        parts = {plain_uuid(uuid): part for uuid, (_, part) in slices.items()}
+        places: list[_Place | None] = []
+        for uuid, number in zip(torch_uuids, self.indices, strict=True):
+            if number is None or uuid is None:
+                places.append(None)
+                continue
+            of_card = [part for owner, part in slices.values() if owner == number]
+            places.append(self._place(handles[number], parts.get(plain_uuid(uuid)), of_card))
+        self._places = tuple(places)
 
-    def driver(self) -> str:
-        version = self._module.nvmlSystemGetDriverVersion()
-        return version.decode() if isinstance(version, bytes) else str(version)
+    def _cards(self) -> Iterator[tuple[int, Any, str]]:
+        """(number, handle, UUID) of every card that the driver lets us ask."""
+        for number in range(self._ask("card", self._module.nvmlDeviceGetCount) or 0):
+            handle = self._ask("card", lambda at=number: self._module.nvmlDeviceGetHandleByIndex(at))  # type: ignore[misc]
+            uuid = None if handle is None else self._uuid(handle)
+            if uuid is not None:
+                yield number, handle, uuid
 
-    def read(self, card: int, own_pids: Collection[int]) -> CardReading | None:
+    def _uuid(self, handle: Any) -> str | None:
+        uuid = self._ask("card", lambda: self._module.nvmlDeviceGetUUID(handle))
+        return uuid.decode() if isinstance(uuid, bytes) else uuid
+
+    def _sliced(self, card: Any) -> bool:
+        mode = self._ask(None, lambda: self._module.nvmlDeviceGetMigMode(card))
+        return mode is not None and bool(mode[0])
+
+    def _slices(self, card: Any) -> Iterator[tuple[Any, str]]:
+        """(handle, UUID) of every slice of a card; the places of a card that hold none raise."""
+        most = self._ask(None, lambda: self._module.nvmlDeviceGetMaxMigDeviceCount(card)) if self._sliced(card) else 0
+        for at in range(most or 0):
+            part = self._ask(None, lambda at=at: self._module.nvmlDeviceGetMigDeviceHandleByIndex(card, at))  # type: ignore[misc]
+            uuid = None if part is None else self._uuid(part)
+            if uuid is not None:
+                yield part, uuid
+
+    def _place(self, card: Any, part: Any | None, parts: Sequence[Any]) -> _Place:
+        """Some versions of CUDA give a slice the UUID of its card: with one slice it is clear which, with more not."""
+        if part is None and not self._sliced(card):
+            return _Place(card, card, False)
+        only = parts[0] if len(parts) == 1 else None
+        return _Place(card, only if part is None else part, True)
+
+    def driver(self) -> str | None:
+        """Version of the driver; None with its reason under `driver`."""
+        version = self._ask("driver", self._module.nvmlSystemGetDriverVersion)
+        return version.decode() if isinstance(version, bytes) else version
+
+    def cuda(self) -> str | None:
+        """Newest CUDA that the driver can run, such as 13.0."""
+        number = self._ask("driver", self._module.nvmlSystemGetCudaDriverVersion)
+        return None if number is None else f"{number // 1000}.{number % 1000 // 10}"
+
+    def read(self, card: int, own_pids: Collection[int], own_here: int = 1) -> CardReading | None:
         """The card that torch calls `card`; None when it could not be matched. Own: all processes of the attempt."""
-        index = self.indices[card]
-        if index is None:
-            self.reasons["card"] = "no card of the driver has torch's UUID"
+        place = self._places[card]
+        if place is None:
+            self.reasons["card"] = _NOT_FOUND
             return None
-        module = self._module
-        handle = module.nvmlDeviceGetHandleByIndex(index)
-        memory = self._ask("used_bytes", lambda: module.nvmlDeviceGetMemoryInfo(handle))
-        processes = self._ask("processes", lambda: module.nvmlDeviceGetComputeRunningProcesses(handle))
-        own, others = None, None
-        if processes is not None:
-            mine = [process for process in processes if process.pid in own_pids]
-            own = _sum([process.usedGpuMemory for process in mine])
-            # In a container the driver may show host process ids: then one stranger is ourselves.
-            others = len(processes) - (len(mine) or min(1, len(processes)))
-        milliwatts = self._ask("power_watts", lambda: module.nvmlDeviceGetPowerUsage(handle))
-        millijoules = self._ask("energy_joules", lambda: module.nvmlDeviceGetTotalEnergyConsumption(handle))
-        flags = self._ask("throttle", lambda: module.nvmlDeviceGetCurrentClocksThrottleReasons(handle))
+        module, whole = self._module, place.card
+        memory, use = None, Use(None, None, None)
+        if place.part is None:
+            self.reasons["used_bytes"] = self.reasons["processes"] = _NO_SLICE
+        else:
+            memory = self._ask("used_bytes", lambda: module.nvmlDeviceGetMemoryInfo(place.part))
+            use = self._use(place.part, own_pids, own_here)
+        if place.sliced:
+            self.reasons["slice"] = "clocks, power, temperature and energy are those of the whole card"
+        milliwatts = self._ask("power_watts", lambda: module.nvmlDeviceGetPowerUsage(whole))
+        limit = self._ask("power_limit_watts", lambda: module.nvmlDeviceGetEnforcedPowerLimit(whole))
+        millijoules = self._ask("energy_joules", lambda: module.nvmlDeviceGetTotalEnergyConsumption(whole))
+        ecc = self._ask("ecc", lambda: module.nvmlDeviceGetEccMode(whole))
+        ask = self._number
         return CardReading(
             used_bytes=None if memory is None else int(memory.used),
-            own_bytes=own,
-            others=others,
-            sm_mhz=self._ask("sm_mhz", lambda: int(module.nvmlDeviceGetClockInfo(handle, module.NVML_CLOCK_SM))),
-            memory_mhz=self._ask(
-                "memory_mhz", lambda: int(module.nvmlDeviceGetClockInfo(handle, module.NVML_CLOCK_MEM))
+            own_bytes=use.own_bytes,
+            others=use.others,
+            others_bytes=use.others_bytes,
+            busy_percent=ask("busy_percent", lambda: module.nvmlDeviceGetUtilizationRates(whole).gpu),
+            sm_mhz=ask("sm_mhz", lambda: module.nvmlDeviceGetClockInfo(whole, module.NVML_CLOCK_SM)),
+            sm_mhz_possible=ask(
+                "sm_mhz_possible", lambda: module.nvmlDeviceGetMaxClockInfo(whole, module.NVML_CLOCK_SM)
             ),
-            temperature_celsius=self._ask(
-                "temperature_celsius", lambda: int(module.nvmlDeviceGetTemperature(handle, module.NVML_TEMPERATURE_GPU))
+            memory_mhz=ask("memory_mhz", lambda: module.nvmlDeviceGetClockInfo(whole, module.NVML_CLOCK_MEM)),
+            temperature_celsius=ask(
+                "temperature_celsius", lambda: module.nvmlDeviceGetTemperature(whole, module.NVML_TEMPERATURE_GPU)
             ),
             power_watts=None if milliwatts is None else milliwatts / 1000,
-            throttle=None if flags is None else tuple(text for bit, text in _REASONS.items() if flags & bit),
+            power_limit_watts=None if limit is None else limit / 1000,
+            throttle=self._throttle(whole),
             energy_joules=None if millijoules is None else millijoules / 1000,
-        )
+            ecc=None if ecc is None else bool(ecc[0]),
+            pcie_generation=ask("pcie_generation", lambda: module.nvmlDeviceGetCurrPcieLinkGeneration(whole)),
+            pcie_width=ask("pcie_width", lambda: module.nvmlDeviceGetCurrPcieLinkWidth(whole)),
+        )  # fmt: skip
 
-    def _ask(self, name: str, question: Callable[[], Any]) -> Any:
+    def _use(self, part: Any, own_pids: Collection[int], own_here: int) -> Use:
+        listed = self._ask("processes", lambda: self._module.nvmlDeviceGetComputeRunningProcesses(part))
+        if listed is None:
+            return Use(None, None, None)
+        use = who_uses([(process.pid, process.usedGpuMemory) for process in listed], own_pids, own_here)
+        if use.reason is not None:
+            self.reasons["processes"] = use.reason
+        return use
+
+    def _throttle(self, card: Any) -> tuple[str, ...] | None:
+        """Why clocks are held back: drivers since 535 call it event reasons, older ones throttle reasons."""
+        flags = self._ask(None, lambda: self._module.nvmlDeviceGetCurrentClocksEventReasons(card))
+        if flags is None:
+            flags = self._ask("throttle", lambda: self._module.nvmlDeviceGetCurrentClocksThrottleReasons(card))
+        return None if flags is None else tuple(text for bit, text in _REASONS.items() if flags & bit)
+
+    def _number(self, name: str, question: Callable[[], Any]) -> int | None:
+        answer = self._ask(name, question)
+        return None if answer is None else int(answer)
+
+    def _ask(self, name: str | None, question: Callable[[], Any]) -> Any:
+        """The answer, or None with the driver's reason under `name`. An older pynvml has not every question."""
         try:
             return question()
-        except self._module.NVMLError as error:
-            self.reasons[name] = f"the driver does not tell ({type(error).__name__.removeprefix('NVMLError_')})"
+        except (self._module.NVMLError, AttributeError) as error:
+            if name is not None:
+                self.reasons[name] = f"the driver does not tell ({_name(error)})"
             return None
 
 
-class CardConditions:
-    """Readings over one attempt, summarised per card: extremes, not averages of what throttled."""
-
-    def __init__(self, nvml: Nvml, own_pid: int) -> None:
-        self._nvml = nvml
-        self.own_pids = frozenset({own_pid})
-        self._readings: dict[int, list[CardReading]] = {}
-
-    def sample(self) -> None:
-        for card in range(len(self._nvml.indices)):
-            with contextlib.suppress(Exception):  # a reading must never end a measurement
-                reading = self._nvml.read(card, self.own_pids)
-                if reading is not None:
-                    self._readings.setdefault(card, []).append(reading)
-
-    def summary(self) -> tuple[dict[str, float | int | str | None], dict[str, str], bool | None]:
-        """Values by `card.name`, reasons for nulls, and whether another process was on a card."""
-        values: dict[str, float | int | str | None] = {}
-        others: list[int] = []
-        for card, readings in sorted(self._readings.items()):
-            values |= {f"card{card}.{name}": value for name, value in _extremes(readings).items()}
-            others += [reading.others for reading in readings if reading.others is not None]
-        reasons = {f"card.{name}": reason for name, reason in self._nvml.reasons.items()}
-        return values, reasons, any(others) if others else None
-
-
-def _sum(values: Sequence[int | None]) -> int | None:
-    """None where the driver leaves out a value (or there is none)."""
-    known = [value for value in values if value is not None]
-    return sum(known) if known and len(known) == len(values) else None
-
-
-def _extremes(readings: Sequence[CardReading]) -> dict[str, float | int | str | None]:
-    def known(name: str) -> list[Any]:
-        return [value for reading in readings if (value := getattr(reading, name)) is not None]
-
-    energy = known("energy_joules")
-    throttled = sorted({reason for reasons in known("throttle") for reason in reasons})
-    return {
-        "used_bytes_most": max(known("used_bytes"), default=None),
-        "own_bytes_most": max(known("own_bytes"), default=None),
-        "sm_mhz_least": min(known("sm_mhz"), default=None),
-        "sm_mhz_most": max(known("sm_mhz"), default=None),
-        "memory_mhz_least": min(known("memory_mhz"), default=None),
-        "temperature_celsius_most": max(known("temperature_celsius"), default=None),
-        "power_watts_most": max(known("power_watts"), default=None),
-        "throttle_reasons": ", ".join(throttled) if known("throttle") else None,
-        "energy_joules": energy[-1] - energy[0] if len(energy) > 1 else None,
-    }
+def _name(error: BaseException) -> str:
+    return type(error).__name__.removeprefix("NVMLError_")

@@ -66,7 +66,8 @@ def with_cards(host: Conditions, result: Mapping[str, Any], *, on_card: bool) ->
         return replace(host, values=values, reasons=reasons)
     if cards is None:
         return Conditions(values, reasons, None, "nothing reads the processes of a card here")
-    reason = None if cards["shared"] is not None else "the driver does not list the processes of a card"
+    unlisted = cards["reasons"].get("card.processes") or "the driver does not list the processes of a card"
+    reason = None if cards["shared"] is not None else str(unlisted)
     return Conditions(values | cards["values"], reasons | cards["reasons"], cards["shared"], reason)
 
 

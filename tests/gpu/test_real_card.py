@@ -11,10 +11,11 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from runner.measure.cards import CardConditions  # noqa: E402
 from runner.measure.clocks import CudaDevice, PassClock  # noqa: E402
 from runner.measure.environment import gpu_facts  # noqa: E402
 from runner.measure.memory import CudaCounters  # noqa: E402
-from runner.measure.nvml import CardConditions, Nvml, load_nvml  # noqa: E402
+from runner.measure.nvml import Nvml, load_nvml  # noqa: E402
 from runner.measure.probe import find_devices  # noqa: E402
 from tests.measure.test_engines import corpus, differences, job_for, rows, work  # noqa: E402, F401
 

@@ -11,6 +11,8 @@ class FakeCuda:
 
     def __init__(self, cards: int = 1, capability: tuple[int, int] = (8, 0), native_bf16: bool = True) -> None:
         self._capability, self._native_bf16 = capability, native_bf16
+        self.alloc_retries = self.device_allocs = 0
+        self.context, self.broken = 500 << 20, False
         self.allocated = [0] * cards
         self.reserved = [0] * cards
         self._peak_allocated = [0] * cards
@@ -26,17 +28,22 @@ class FakeCuda:
         self._peak_allocated[card] = self.allocated[card]
         self._peak_reserved[card] = self.reserved[card]
 
-    def memory_allocated(self, card: int) -> int:
-        return self.allocated[card]
+    def memory_stats_as_nested_dict(self, card: int) -> dict[str, Any]:
+        """As torch 2.13 has it: current and peak of both, and how often the driver was asked."""
+        both = {
+            "allocated_bytes": (self.allocated[card], self._peak_allocated[card]),
+            "reserved_bytes": (self.reserved[card], self._peak_reserved[card]),
+        }
+        stats: dict[str, Any] = {
+            name: {"all": {"current": now, "peak": peak, "allocated": 0, "freed": 0}}
+            for name, (now, peak) in both.items()
+        }
+        return stats | {"num_alloc_retries": self.alloc_retries, "num_device_alloc": self.device_allocs, "num_ooms": 0}
 
-    def memory_reserved(self, card: int) -> int:
-        return self.reserved[card]
-
-    def max_memory_allocated(self, card: int) -> int:
-        return self._peak_allocated[card]
-
-    def max_memory_reserved(self, card: int) -> int:
-        return self._peak_reserved[card]
+    def mem_get_info(self, card: int) -> tuple[int, int]:
+        if self.broken:
+            raise RuntimeError("CUDA error: device-side assert triggered")
+        return (24 << 30) - self.reserved[card] - self.context, 24 << 30
 
     def get_device_properties(self, card: int) -> Any:
         return SimpleNamespace(total_memory=24 << 30)
@@ -49,7 +56,8 @@ class FakeCuda:
 
 
 class FakeNvml:
-    """`pynvml` with cards in the driver's order."""
+    """`pynvml` with cards in the driver's order. A card: `uuid`, `used`, and as wanted `processes` of (pid, bytes or
+    None), `throttle`, `slices` (cards of their own: MIG). `refuses`: names of questions that raise."""
 
     NVML_CLOCK_SM, NVML_CLOCK_MEM, NVML_TEMPERATURE_GPU = 1, 2, 0
 
@@ -59,8 +67,20 @@ class FakeNvml:
     class NVMLError_NotSupported(NVMLError):
         pass
 
-    def __init__(self, cards: list[dict[str, Any]]) -> None:
-        self._cards = cards
+    class NVMLError_FunctionNotFound(NVMLError):
+        pass
+
+    def __init__(self, cards: list[dict[str, Any]], refuses: frozenset[str] = frozenset()) -> None:
+        self._cards, self._refuses = cards, refuses
+
+    def __getattribute__(self, name: str) -> Any:
+        if name.startswith("nvml") and name in object.__getattribute__(self, "_refuses"):
+
+            def refuse(*_: object) -> None:
+                raise self.NVMLError_FunctionNotFound
+
+            return refuse
+        return object.__getattribute__(self, name)
 
     def nvmlDeviceGetCount(self) -> int:
         return len(self._cards)
@@ -68,8 +88,27 @@ class FakeNvml:
     def nvmlDeviceGetHandleByIndex(self, index: int) -> dict[str, Any]:
         return self._cards[index]
 
+    def nvmlSystemGetDriverVersion(self) -> str:
+        return "570.86.10"
+
+    def nvmlSystemGetCudaDriverVersion(self) -> int:
+        return 12080
+
     def nvmlDeviceGetUUID(self, handle: dict[str, Any]) -> bytes:
         return str(handle["uuid"]).encode()
+
+    def nvmlDeviceGetMigMode(self, handle: dict[str, Any]) -> list[int]:
+        if "slices" not in handle:
+            raise self.NVMLError_NotSupported  # a card of the desktop
+        return [1, 1]
+
+    def nvmlDeviceGetMaxMigDeviceCount(self, handle: dict[str, Any]) -> int:
+        return 7
+
+    def nvmlDeviceGetMigDeviceHandleByIndex(self, handle: dict[str, Any], index: int) -> dict[str, Any]:
+        if index >= len(handle["slices"]):
+            raise self.NVMLError_NotSupported
+        return dict(handle["slices"][index]) | {"is_slice": True}
 
     def nvmlDeviceGetMemoryInfo(self, handle: dict[str, Any]) -> Any:
         return SimpleNamespace(used=handle["used"])
@@ -80,15 +119,38 @@ class FakeNvml:
     def nvmlDeviceGetPowerUsage(self, handle: dict[str, Any]) -> int:
         raise self.NVMLError_NotSupported
 
+    def nvmlDeviceGetEnforcedPowerLimit(self, handle: dict[str, Any]) -> int:
+        return 450_000
+
     def nvmlDeviceGetTotalEnergyConsumption(self, handle: dict[str, Any]) -> int:
         handle["energy"] = handle.get("energy", 0) + 5000
         return int(handle["energy"])
 
+    def nvmlDeviceGetCurrentClocksEventReasons(self, handle: dict[str, Any]) -> int:
+        return int(handle.get("throttle", 0))
+
     def nvmlDeviceGetCurrentClocksThrottleReasons(self, handle: dict[str, Any]) -> int:
         return int(handle.get("throttle", 0))
 
+    def nvmlDeviceGetUtilizationRates(self, handle: dict[str, Any]) -> Any:
+        return SimpleNamespace(gpu=handle["busy"].pop(0) if handle.get("busy") else 90, memory=10)
+
+    def nvmlDeviceGetEccMode(self, handle: dict[str, Any]) -> list[int]:
+        return [1, 1]
+
+    def nvmlDeviceGetCurrPcieLinkGeneration(self, handle: dict[str, Any]) -> int:
+        return 4
+
+    def nvmlDeviceGetCurrPcieLinkWidth(self, handle: dict[str, Any]) -> int:
+        return 16
+
     def nvmlDeviceGetClockInfo(self, handle: dict[str, Any], kind: int) -> int:
+        if handle.get("is_slice"):
+            raise self.NVMLError_NotSupported
         return 1500 if kind == self.NVML_CLOCK_SM else 9000
+
+    def nvmlDeviceGetMaxClockInfo(self, handle: dict[str, Any], kind: int) -> int:
+        return 2520
 
     def nvmlDeviceGetTemperature(self, handle: dict[str, Any], kind: int) -> int:
         return 60
@@ -103,6 +165,10 @@ class FakeStream:
         self.waits: list[str] = []
         self.pinned: set[int] = set()
         self.events = 0
+        self.emptied_at: list[int] = []
+
+    def empty_cache(self) -> None:
+        self.emptied_at.append(self.queued)
 
     def event(self, enable_timing: bool = False) -> FakeEvent:
         self.events += 1
@@ -159,7 +225,7 @@ def card_torch(torch: Any, stream: FakeStream) -> Any:
             return super().__torch_function__(func, types, args, kwargs)
 
     class Torch:
-        cuda = SimpleNamespace(Event=stream.event)
+        cuda = SimpleNamespace(Event=stream.event, empty_cache=stream.empty_cache)
 
         def __getattr__(self, name: str) -> Any:
             return getattr(torch, name)

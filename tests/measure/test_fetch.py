@@ -75,6 +75,18 @@ def test_m20_the_default_engine_never_waits_for_the_card_before_the_end(corpus: 
     assert found.overlapping == ("tokenise",)
 
 
+def test_m24_what_loading_left_in_the_cache_is_no_need_of_the_pass(corpus: Path) -> None:  # noqa: F811
+    """Emptied once, before the warm-up: emptied after it, the pass would wait for the driver's memory."""
+    stream = FakeStream()
+    engine = engine_on_card(corpus, stream, batch_size=4)
+    engine.warm_up(TEXTS, "longest_and_first", 2)
+    assert stream.emptied_at == [0] and stream.queued > 0
+    assert set(stream.waits) == {"event"}, "the warm-up goes the way of the pass"
+    before = stream.events
+    engine.classify(TEXTS, Remember(), Parts(time.monotonic_ns), Work())
+    assert stream.emptied_at == [0] and stream.events > before
+
+
 def test_the_fake_card_sees_what_the_library_itself_would_wait_for(corpus: Path) -> None:  # noqa: F811
     """Without the ready mask the library looks at the mask of every padded batch: the test above can fail."""
     stream = FakeStream()

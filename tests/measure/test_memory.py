@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from runner.measure.cards import CardConditions
 from runner.measure.memory import (
     CudaCounters,
     PassMemory,
@@ -16,7 +17,7 @@ from runner.measure.memory import (
     device_peaks,
     peak_rss_bytes,
 )
-from runner.measure.nvml import CardConditions, Nvml, match_by_uuid
+from runner.measure.nvml import Nvml, match_by_uuid
 from tests.measure.fake_cuda import FakeCuda, FakeNvml
 
 CASES = Path(__file__).parents[1] / "cases"
@@ -78,6 +79,38 @@ def test_me02_allocated_above_reserved_is_refused() -> None:
         device_peaks(counters, {"allocated:0": 2, "reserved:0": 1}, Timeline(0.05))
 
 
+def test_m24_the_whole_card_is_told_beside_torchs_counters() -> None:
+    """The driver's context is in none of them: a card that holds the tensors may still be too small."""
+    cuda = FakeCuda()
+    cuda.use(0, 1 << 30, 2 << 30)
+    memory = PassMemory(10.0, "cpu", 64 << 30, CudaCounters(cuda, (0,)))
+    memory.start()
+    _, found = memory.stop()
+    (whole,) = [peak for peak in found if peak["counter"] == "torch.cuda.mem_get_info"]
+    assert whole["bytes"] == (2 << 30) + (500 << 20)
+    assert "other processes included" in str(whole["scope"]) and whole["at_seconds"] is None
+    cuda.broken = True  # after an error of the card nothing answers any more
+    memory = PassMemory(10.0, "cpu", 64 << 30, CudaCounters(cuda, (0,)))
+    memory.start()
+    _, found = memory.stop()
+    assert not [peak for peak in found if peak["counter"] == "torch.cuda.mem_get_info"]
+
+
+def test_m24_allocated_and_reserved_are_of_the_same_moment() -> None:
+    """One look per sample: two looks would see what another thread did in between."""
+    cuda, looks = FakeCuda(), 0
+    inside = cuda.memory_stats_as_nested_dict
+
+    def counted(card: int) -> dict[str, object]:
+        nonlocal looks
+        looks += 1
+        return inside(card)
+
+    cuda.memory_stats_as_nested_dict = counted  # type: ignore[method-assign]
+    assert CudaCounters(cuda, (0,)).sample() == {"allocated:0": 0, "reserved:0": 0}
+    assert looks == 1
+
+
 def test_m24_peaks_of_two_counters_may_be_at_different_times() -> None:
     timeline = Timeline(0.5, [(0.0, {"allocated:0": 1, "reserved:0": 9}), (0.5, {"allocated:0": 5, "reserved:0": 9})])
     assert timeline.time_of_largest("allocated:0") == 0.5
@@ -90,14 +123,14 @@ def test_me04_cards_are_matched_by_uuid_not_by_index() -> None:
     torch = json.loads((CASES / "ME-04" / "torch.json").read_bytes())
     driver = Nvml(FakeNvml(nvml), [device["uuid"].removeprefix("GPU-") for device in torch])
     assert driver.indices == (2, 0)
-    used = [reading.used_bytes for card in (0, 1) if (reading := driver.read(card, 1)) is not None]
+    used = [reading.used_bytes for card in (0, 1) if (reading := driver.read(card, {1})) is not None]
     assert used == [7516192768, 536870912]
 
 
 def test_me04_an_unknown_uuid_is_not_available_and_never_the_same_index() -> None:
     assert match_by_uuid(["GPU-cccc", None], {"GPU-aaaa": 0, "GPU-bbbb": 1}) == (None, None)
     driver = Nvml(FakeNvml([{"uuid": "GPU-aaaa", "used": 1}]), ["GPU-zzzz"])
-    assert driver.read(0, 1) is None
+    assert driver.read(0, {1}) is None
     assert driver.reasons["card"]
 
 

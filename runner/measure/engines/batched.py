@@ -148,6 +148,10 @@ class BatchedEngine:
     # ---- outside the pass ----
 
     def warm_up(self, texts: Sequence[str], inputs: str, passes: int) -> None:
+        if not self._on_cpu:
+            # What loading and compiling left in the allocator's cache is no need of the pass. Before the warm-up: what
+            # that takes, the pass finds again.
+            self._torch.cuda.empty_cache()
         if inputs == "none" or passes == 0:
             return
         plan = list(self._batches(texts, Parts(lambda: 0), Work()))
