@@ -36,9 +36,9 @@ from runner.measure.repeat import Repeater  # noqa: E402
 from runner.measure.team import Team, rank_count  # noqa: E402
 
 if TYPE_CHECKING:
+    from runner.measure.cards import CardConditions
     from runner.measure.clocks import Device
     from runner.measure.engines.base import LoadedEngine
-    from runner.measure.nvml import CardConditions
     from runner.measure.team_report import Joined
     from runner.protocol.labels import Decoded, LabelTable
 
