@@ -19,12 +19,12 @@ from typing import Any
 
 import numpy as np
 
+from runner.measure.cards import CardConditions
 from runner.measure.clocks import Device, HostDevice, Parts
 from runner.measure.engines.base import Loaded
 from runner.measure.engines.loading import refuse_precision
 from runner.measure.job import Job
 from runner.measure.memory import CudaCounters
-from runner.measure.nvml import CardConditions
 from runner.measure.passes import Ledger, Work
 from runner.measure.worker import main
 
