@@ -92,6 +92,12 @@ SENTENCES = (
     N_("not clean: {n_count} compilations in the timed part, {shapes}"),
     N_("whether others used the device is unknown: {reason_why}"),
     N_("other processes used the device during the pass"),
+    N_("the driver lists no process on the card, not even this one"),
+    N_("the driver does not list the processes of a card"),
+    N_("the driver does not tell ({reason})"),
+    N_("nothing reads the processes of a card here"),
+    N_("the kernel does not list the processes of the card here"),
+    N_("the card is in slices (MIG), and torch does not say on which of them it computes"),
     N_("wall clock moved by {span_shift} s during the pass; the duration is from the monotonic clock"),
     N_(
         "clock of {machine} is at least {span_value} s behind {other}: "
@@ -203,6 +209,7 @@ SENTENCES = (
     N_("held by the allocator, tensors included, {process_why}, before the pass: loading, compiling and warming up"),
     N_("tensors, {process_why}, reset before the pass; time of the largest sample"),
     N_("held by the allocator, tensors included, {process_why}, reset before the pass; time of the largest sample"),
+    N_("everything on the card, drivers and other processes included, when the pass had ended"),
     N_("this worker process only"),
     N_("worker process of rank {rank} only"),
     N_("the largest of the attempt's processes"),

@@ -10,7 +10,9 @@ import pytest
 from runner.evidence.attempt import Settings
 from runner.evidence.campaign import Campaign
 from runner.judge.verdict import judge_attempt
+from runner.measure.cards import NOT_EVEN_OURS
 from runner.measure.memory import THIS_PROCESS, CudaCounters, PassMemory
+from runner.measure.nvml import _NO_SLICE
 from runner.measure.passes import Work
 from runner.measure.rows import verdict_on_end
 from runner.measure.supervisor import ChildEnd
@@ -138,13 +140,16 @@ class Cards:
     def capacity(self, index: int) -> int:
         return 24
 
+    def used(self, index: int) -> int:
+        return 5
+
 
 def test_scopes_of_memory_counters_are_known() -> None:
     """M24: counters of this process and of a card, as they are really recorded."""
     watch = PassMemory(0.01, "cpu", None, cast(CudaCounters, Cards()))
     watch.start()
     scopes = [str(peak["scope"]) for peak in watch.stop()[1]]
-    assert len(scopes) == 6, "of the pass, and of loading apart (ME-01)"
+    assert len(scopes) == 7, "of the pass, of loading apart (ME-01), and of the whole card"
     for scope in (*scopes, *(scope.replace(THIS_PROCESS, "worker process of rank 3 only") for scope in scopes)):
         assert "“" not in speaker().recorded(scope) and "„" not in speaker("de").recorded(scope), scope
         assert speaker("de").recorded(scope) != scope
@@ -163,6 +168,17 @@ def test_m26_what_several_processes_leave_in_the_notes_is_known(language: str) -
     said = [speaker(language).recorded(one) for one in found]
     assert all(one != text and not set("“„«").intersection(one) for one, text in zip(said, found, strict=True)), said
     assert "0,500" in said[0] and "1,250" in said[0] and "gloo" in said[0]
+
+
+@pytest.mark.parametrize(
+    "why",
+    [NOT_EVEN_OURS, _NO_SLICE, "the driver does not tell (NotSupported)", "nothing reads the processes of a card here"],
+)
+def test_why_it_is_unknown_whether_others_used_a_card_is_said_in_every_language(why: str) -> None:
+    """Issue 6, point 8: as the readers of the cards record it."""
+    for language in ("de", "tr", "fr"):
+        said = speaker(language).recorded(f"device: whether others used the device is unknown: {why}")
+        assert why not in said and not set("“„«").intersection(said), said
 
 
 RANKS = (
