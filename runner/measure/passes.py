@@ -25,9 +25,9 @@ T = TypeVar("T")
 class Work:
     """Tokens of a pass, counted by the engine while it works.
 
-    `rectangles`: (texts, width in tokens) as really computed. `device_seconds`: time that the device was
-    busy with inference, from device events; None on a host. `overlapping`: parts of the pass that ran beside
-    others, so that busy seconds must not be added up.
+    `rectangles`: (texts, width in tokens) as really computed. `device_seconds`: sum of the spans of all batches on
+    the device, from before the first to after the last kernel of each, by its events; None on a host. `overlapping`:
+    parts of the pass that ran beside others, so that busy seconds must not be added up.
     """
 
     lengths: list[int] = field(default_factory=list)

@@ -58,9 +58,9 @@ def with_cards(host: Conditions, result: Mapping[str, Any], *, on_card: bool) ->
     """Add what the worker read of the cards; on cards, only another process on them counts as sharing."""
     values: dict[str, Any] = dict(host.values)
     reasons = dict(host.reasons)
-    values["device_busy_seconds"] = busy = result.get("device_seconds")
+    values["device_span_seconds"] = busy = result.get("device_seconds")
     if busy is None:
-        reasons["device_busy_seconds"] = "this engine records no device events" if on_card else "a processor has none"
+        reasons["device_span_seconds"] = "this engine records no device events" if on_card else "a processor has none"
     cards = result.get("facts", {}).get("cards")
     if not on_card:
         return replace(host, values=values, reasons=reasons)

@@ -28,7 +28,7 @@ TELEMETRY = {
     "utilisation_executed": 0.2,
     "matrix_flops_rate": 1e11,
     "matrix_flops_rate_used": 1e11,
-    "device_busy_seconds": 1.0,
+    "device_span_seconds": 1.0,
     "card0.energy_joules": 5.0,
     "card0.own_bytes_most": 7,
     "card0.used_bytes_most": 8,

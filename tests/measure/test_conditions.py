@@ -142,7 +142,7 @@ def test_m20_busy_time_of_a_card_stands_apart_or_has_a_reason(
     """Issue 6, point 1: from device events; no part of the host's phases, and never guessed from them."""
     host = Conditions({"load_1_minute": 0.5}, {}, None, None)
     found = with_cards(host, result, on_card=True)
-    assert (found.values["device_busy_seconds"], found.reasons.get("device_busy_seconds")) == (value, reason)
+    assert (found.values["device_span_seconds"], found.reasons.get("device_span_seconds")) == (value, reason)
 
 
 def test_every_attempt_tells_its_conditions(tmp_path: Path) -> None:
@@ -152,9 +152,9 @@ def test_every_attempt_tells_its_conditions(tmp_path: Path) -> None:
     run(campaign, passes=1)
     (row,) = read_attempts(campaign)
     assert row.status is Status.COMPLETED
-    assert row.telemetry_reasons["device_busy_seconds"] == "a processor has none"
+    assert row.telemetry_reasons["device_span_seconds"] == "a processor has none"
     names = {
-        "device_busy_seconds",
+        "device_span_seconds",
         "other_cpu_cores",
         "steal_cpu_cores",
         "load_1_minute",

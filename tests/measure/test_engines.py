@@ -338,6 +338,39 @@ def test_packed_with_attention_of_variable_length(corpus: Path, monkeypatch: pyt
     assert result["status"] == "completed", result["error"]
     assert differences(job, result) == ()
     assert abs(logits(job) - wanted).max() < 1e-5
+    assert result["facts"]["model"]["attention_kernel"].endswith(".checking_kernel"), "M9: which one it was"
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (RuntimeError("FlashAttention only supports Ampere GPUs or newer."), "unsupported"),
+        (torch.OutOfMemoryError("CUDA out of memory."), "out_of_memory"),
+    ],
+)
+def test_m16_a_card_that_the_kernel_is_not_for_is_unsupported(
+    corpus: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, status: str
+) -> None:
+    from runner.measure.engines import packed
+    from runner.measure.engines.packed_attention import variable_length
+
+    def kernel(*_: Any) -> Any:
+        raise error
+
+    monkeypatch.setattr(packed, "_attention", lambda *_: (variable_length(kernel), "varlen"))
+    result = work(job_for(corpus, engine="packed", padding="none", batch_size=4, attention="varlen"))
+    assert (result["status"], result["completed"]) == (status, 0)
+    assert str(error) in result["error"]["message"]
+
+
+@pytest.mark.parametrize(("attention", "told"), [("sdpa", True), ("eager", False)])
+def test_m9_the_kernel_behind_sdpa_is_named(corpus: Path, attention: str, told: bool) -> None:
+    """torch chooses one by card, type and mask; `sdpa` alone does not say what ran."""
+    model = work(job_for(corpus, attention=attention))["facts"]["model"]
+    names = {"sdpa_kernel_unpadded", "sdpa_kernel_padded"}
+    assert names <= model.keys() if told else not names & model.keys()
+    kinds = {"math", "flash_attention", "efficient_attention", "cudnn_attention", "overrideable"}
+    assert not told or {model[name] for name in names} <= kinds
 
 
 @pytest.mark.parametrize(

@@ -266,5 +266,6 @@ class BatchedEngine:
             "model_type": config.model_type,
             "parameters": loaded.parameters,
             "pad_token_id": config.pad_token_id,
+            **loaded.kernels,
         }
         return model, self._tokenising.facts()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ class LoadedModel:
     tokenising: Tokenising
     notes: tuple[str, ...]
     parameters: int
+    kernels: Mapping[str, str | None] = field(default_factory=dict)  # of attention, for the manifest
 
 
 def load_model(source: ModelSource, settings: dict[str, Any], device: str, torch: Any) -> LoadedModel:
@@ -48,7 +50,9 @@ def load_model(source: ModelSource, settings: dict[str, Any], device: str, torch
     model = model.to(device).eval()
     model.requires_grad_(False)
     parameters = sum(parameter.numel() for parameter in model.parameters())
-    return LoadedModel(quantized(model, settings["quantization"], device, torch), tokenising, notes, parameters)
+    kernels = sdpa_kernels(model, device, torch) if effective_attention(model) == "sdpa" else {}
+    model = quantized(model, settings["quantization"], device, torch)
+    return LoadedModel(model, tokenising, notes, parameters, kernels)
 
 
 def load_tokenizer(source: ModelSource, settings: dict[str, Any]) -> Tokenising:
@@ -79,7 +83,7 @@ def _load_weights(source: ModelSource, attention: str, dtype: Any) -> tuple[Any,
         )
     except (ImportError, ValueError) as error:
         if any(word in str(error).lower() for word in _ABOUT_ATTENTION):
-            raise Unsupported(f"attention {attention} is not possible here: {_first_line(error)}") from None
+            raise Unsupported(f"attention {attention} is not possible here: {first_line(error)}") from None
         raise
     missing = sorted(report.get("missing_keys", ()))
     if missing:
@@ -132,7 +136,7 @@ def _torchao(model: Any, device: str, torch: Any) -> Any:
     except Exception as error:  # a card or build that its kernels are not for
         if memory_evidence(error) is not None:
             raise
-        raise Unsupported(f"int8-torchao is not possible here: {_first_line(error)}") from error
+        raise Unsupported(f"int8-torchao is not possible here: {first_line(error)}") from error
     return model
 
 
@@ -196,5 +200,26 @@ def effective_attention(model: Any) -> str | None:
     return getattr(model.config, "_attn_implementation", None)
 
 
-def _first_line(error: BaseException) -> str:
+def sdpa_kernels(model: Any, device: str, torch: Any) -> dict[str, str | None]:
+    """Which kernel torch chooses for `sdpa` with this model's heads, in a batch without and with padding (M9).
+
+    `sdpa` is a name for several: the choice depends on the card, the type and the mask. None: torch does not say.
+    """
+    heads, width = getattr(model.config, "num_attention_heads", None), getattr(model.config, "hidden_size", None)
+    found: dict[str, str | None] = {"sdpa_kernel_unpadded": None, "sdpa_kernel_padded": None}
+    if not heads or not width:
+        return found
+    try:
+        query = torch.empty((2, heads, 64, width // heads), dtype=model.dtype, device=device)
+        mask = torch.ones((2, 1, 64, 64), dtype=torch.bool, device=device)
+        for name, masks in (("sdpa_kernel_unpadded", ()), ("sdpa_kernel_padded", (mask,))):
+            chosen = torch._fused_sdp_choice(query, query, query, *masks)
+            found[name] = torch.nn.attention.SDPBackend(chosen).name.lower()
+    except (AttributeError, RuntimeError, TypeError, ValueError) as error:  # no public name of torch tells it
+        if memory_evidence(error) is not None:
+            raise
+    return found
+
+
+def first_line(error: BaseException) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0][:300]

@@ -19,10 +19,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from runner.measure.engines.batched import BatchedEngine
-from runner.measure.engines.loading import LoadedModel, load_model, quantized
+from runner.measure.engines.loading import LoadedModel, first_line, load_model, quantized
 from runner.measure.engines.packed_attention import Attend, Pack, per_text, variable_length, varlen_kernel
 from runner.measure.engines.tokenizing import Tokens
 from runner.measure.job import Job, Unsupported
+from runner.measure.oom import memory_evidence
 from runner.measure.passes import Work
 
 # model type -> where the positions start: RoBERTa's follow the padding id.
@@ -69,8 +70,15 @@ class PackedForward:
         self._module = PackedClassifier(loaded.model, family, attend).eval()
         self._device = device
         self._with_numbers = attend is not per_text
+        kernel = getattr(attend, "kernel", None)
+        self._kernels = loaded.kernels if kernel is None else {"attention_kernel": str(kernel)}
         self._first_position = 0 if family == "bert" else loaded.model.config.pad_token_id + 1
-        _compare(self, loaded.model, settings["precision"])
+        try:
+            _compare(self, loaded.model, settings["precision"])
+        except RuntimeError as error:  # the kernel is not for this card (before compute capability 8.0) or these heads
+            if attend is per_text or memory_evidence(error) is not None:
+                raise
+            raise Unsupported(f"attention of variable length is not possible here: {first_line(error)}") from error
         self._module = quantized(self._module, settings["quantization"], device, torch)
         self.effective: dict[str, Any] = {"engine": "packed", "padding": "none"}
         self.first_token_only = True
@@ -78,7 +86,7 @@ class PackedForward:
     def described(self, loaded: LoadedModel) -> LoadedModel:
         """The same model, with the rebuilt module in place of the original."""
         self._module.config = loaded.model.config
-        return LoadedModel(self._module, loaded.tokenising, loaded.notes, loaded.parameters)
+        return LoadedModel(self._module, loaded.tokenising, loaded.notes, loaded.parameters, self._kernels)
 
     def inputs(self, tokens: Tokens, work: Work) -> Pack:
         if tokens.type_ids is not None:

@@ -68,6 +68,7 @@ def variable_length(kernel: Callable[..., Any]) -> Attend:
             context = kernel(query, key, value, pack.cumulative, pack.cumulative, pack.longest, pack.longest)
         return context.reshape(len(context), -1)
 
+    attend.kernel = f"{kernel.__module__}.{kernel.__name__}"  # type: ignore[attr-defined] # for the manifest
     return attend
 
 
