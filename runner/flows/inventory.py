@@ -14,6 +14,7 @@ from runner.evidence.canonical import sha256_file
 from runner.evidence.checks import THIS_CODE
 from runner.evidence.store import AttemptStore
 from runner.flows import foreign
+from runner.flows.contradictions import contradictions
 from runner.flows.verification import Step
 from runner.note.build import OWN_TEMPLATES
 from runner.protocol.lockfile import read_lock
@@ -88,11 +89,13 @@ def _kind(path: Path) -> str:
 def check_measured_files(campaign: Campaign, *, whole: bool = True) -> Step:
     """Predictions, memory samples, journals and manifests are the ones that the rows name (M8, M9, M22).
 
-    Not `whole` (a PDF alone): what is missing is no fault, it is counted.
+    None contradicts its row or is left of a row that is gone (M50). Not `whole` (a PDF alone): what is missing is no
+    fault, it is counted.
     """
     name = "files of the attempts"
     named: dict[tuple[str, str], list[str]] = {}
-    for attempt in AttemptStore(campaign).scan().attempts:
+    rows = AttemptStore(campaign).scan()
+    for attempt in rows.attempts:
         for pair in named_files(attempt):
             named.setdefault(pair, []).append(attempt.attempt_id)
     findings, files, missing, checked = [], [], 0, len(named)
@@ -106,6 +109,12 @@ def check_measured_files(campaign: Campaign, *, whole: bool = True) -> Step:
         elif not there and whole:
             findings.append(f"{path}: missing, named by {row}")
             files.append(path)
+    if not findings:
+        against = contradictions(campaign, rows)
+        if against:
+            finding = f"rows and what was written while they were measured contradict each other ({len(against)})"
+            details = tuple(f"{path}: {words}" for path, words in against)
+            return Step(name, "failed", finding, details, files=tuple(path for path, _ in against))
     if findings:
         finding = f"{len(findings)} of {checked} are not the ones that were measured"
         return Step(name, "failed", finding, tuple(findings), foreign.MEASURED_FILES, files=tuple(files))

@@ -41,8 +41,9 @@ _RESTS_ON: Mapping[str, tuple[str, ...]] = {
 }
 LIMITS = (
     "No check of files can find: measurements made up from the start and signed; rows of a machine that was left out "
-    "whole; when the protocol was frozen (only an outside time stamp of the lock shows that); prices, dates and "
-    "rentals that were entered wrongly. Ask for the rental's invoice, or measure again: runner again.",
+    "whole, or rows that the owner of the key cut off at the end of a chain with all that belongs to them; when the "
+    "protocol was frozen (only an outside time stamp of the lock shows that); prices, dates and rentals that were "
+    "entered wrongly. Ask for the rental's invoice, or measure again: runner again.",
 )
 
 

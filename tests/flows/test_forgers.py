@@ -7,11 +7,12 @@ import random
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from runner.cli.main import run
-from runner.evidence.attempt import FileReference
+from runner.evidence.attempt import Attempt, FileReference, Slot, Status
 from runner.evidence.campaign import Campaign
 from runner.evidence.canonical import content_sha256, pretty_json, sha256_bytes, sha256_file
 from runner.evidence.checks import read_signer
@@ -165,7 +166,8 @@ def test_memory_samples_of_another_form_are_refused_by_name(
 
 def rechain(campaign: Campaign) -> None:
     """Links and head rewritten by somebody who knows how."""
-    rows, previous = sorted(campaign.attempts.glob("*.json")), None
+    places = {path: json.loads(path.read_bytes())["chain"]["index"] for path in campaign.attempts.glob("*.json")}
+    rows, previous = sorted(places, key=lambda path: (places[path], path.name)), None
     for index, path in enumerate(rows):
         row = json.loads(path.read_bytes())
         row["chain"].update(index=index, previous_sha256=previous)
@@ -319,3 +321,82 @@ def test_the_list_of_an_archive_is_no_list_of_a_note(campaign: Campaign) -> None
         (campaign.note / "SHA256SUMS.sig").write_bytes(sign(data, key, purpose))
         found = verify(campaign.root)
         assert "another purpose" in next(step.finding for step in found.steps if step.name == "signed list")
+
+
+def measured_once(campaign: Campaign, seconds: float = 3.0, **changes: Any) -> Attempt:
+    """One more row, named as `measure` names it, with the journal that its worker would have written."""
+    attempt_id = "0009-cpu-b1-p4-0123abcd"
+    events = [
+        {"event": "start", "mono_ns": 0, "attempt_id": attempt_id, "total": 10, "pid": 1},
+        {"event": "phase", "mono_ns": 10**9, "phase": "pass"},
+        {"event": "phase", "mono_ns": 10**9 + int(seconds * 1e9) + 10**7, "phase": "evaluation"},
+        {"event": "end", "mono_ns": 9 * 10**9, "status": "completed", "completed": 10},
+    ]
+    path = campaign.journals / f"{attempt_id}.jsonl"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("".join(json.dumps(event) + "\n" for event in events), encoding="utf-8")
+    journal = FileReference(path=campaign.relative(path), sha256=sha256_file(path))
+    predictions = write_predictions(campaign.predictions / f"{attempt_id}.parquet", [(row[0], row[2]) for row in ROWS])
+    fields: dict[str, Any] = {
+        "attempt_id": attempt_id,
+        "slot": Slot(pass_index=3, position=0),
+        "journal": journal,
+        "pass_seconds": seconds,
+    }
+    return store_attempt(campaign, make_attempt(campaign, load_lock(campaign), predictions, **{**fields, **changes}))
+
+
+CONTRADICTIONS: dict[str, tuple[dict[str, Any], str]] = {
+    "a slower pass": ({"pass_seconds": 3.2}, "its journal says 3.010 s from its beginning to its end"),
+    "a pass longer than its attempt": ({"pass_seconds": 75.0, "journal": None}, "a start and an end that are 60 s"),
+    "fewer documents": ({"completed_documents": 9, "status": Status.COMPLETED}, "9 documents, its journal says '10'"),
+    "another variant": ({"variant_id": "b4"}, "its name is of another variant or pass"),
+    "another pass": ({"slot": Slot(pass_index=4, position=0)}, "its name is of another variant or pass"),
+    "a retry of nothing": ({"retry_of": "0008-cpu-b1-p4-0123abcd"}, "runs '0008-cpu-b1-p4-0123abcd' again"),
+}
+
+
+@pytest.mark.parametrize("name", CONTRADICTIONS)
+def test_m50_a_row_that_its_own_journal_clock_or_name_contradicts_is_found(campaign: Campaign, name: str) -> None:
+    """Edited with its chain, hashes, verdict and signature made anew: what was written beside it says otherwise."""
+    changes, words = CONTRADICTIONS[name]
+    measured_once(campaign, **changes)
+    judge_campaign(campaign)
+    make_report(campaign, environ={})
+    found = verify(campaign.root)
+    (step,) = (step for step in found.steps if step.name == "files of the attempts")
+    assert step.status == "failed" and step.files == ("records/attempts/0009-cpu-b1-p4-0123abcd.json",)
+    assert words in step.details[0]
+
+
+def test_m50_a_row_beside_its_journal_is_no_contradiction_and_half_a_pass_is_one(campaign: Campaign) -> None:
+    measured_once(campaign, seconds=55.0)  # the journal's marks are a hundredth of a second further apart
+    judge_campaign(campaign)
+    make_report(campaign, environ={})
+    assert verify(campaign.root).accepted
+    path = campaign.attempts / "0009-cpu-b1-p4-0123abcd.json"
+    path.write_bytes(path.read_bytes().replace(b'"pass_seconds": 55.0', b'"pass_seconds": 39.0'))
+    rechain(campaign)
+    judge_campaign(campaign)
+    make_report(campaign, environ={})
+    found = verify(campaign.root)
+    assert {step for step, cause in faults(found).items() if cause is None} == {"files of the attempts"}
+
+
+def test_m50_a_row_that_was_dropped_leaves_traces(campaign: Campaign) -> None:
+    """A failed attempt removed, everything else made anew by the key's owner: journal, predictions, numbers stay."""
+    measured_once(campaign)
+    later = make_attempt(campaign, load_lock(campaign), None, attempt_id="0010-cpu-b1-p5-0123abcd", variant="b1")
+    store_attempt(campaign, later.model_copy(update={"slot": Slot(pass_index=4, position=0), "status": Status.FAILED}))
+    (campaign.attempts / "0009-cpu-b1-p4-0123abcd.json").unlink()
+    rechain(campaign)
+    (campaign.verdicts / "a000.json").unlink()
+    judge_campaign(campaign)
+    make_report(campaign, environ={})
+    (step,) = (step for step in verify(campaign.root).steps if step.name == "files of the attempts")
+    assert step.details == (
+        "records/attempts/0010-cpu-b1-p5-0123abcd.json: its name says that it was number 10 on its machine, "
+        "its chain says 9",
+        "records/journals/0009-cpu-b1-p4-0123abcd.jsonl: no row of an attempt names it: was its row removed?",
+        "records/predictions/0009-cpu-b1-p4-0123abcd.parquet: no row of an attempt names it: was its row removed?",
+    )
