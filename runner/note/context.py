@@ -7,7 +7,7 @@ from typing import Any
 from runner.evidence.signing import SigningKey
 from runner.note.evidence import Evidence
 from runner.note.parts.appendix import checking, fingerprints
-from runner.note.parts.frozen import frozen
+from runner.note.parts.frozen import drivers, frozen
 from runner.note.parts.measured import durations, memory, utilisation, waste
 from runner.note.parts.options import options
 from runner.note.parts.page_one import page_one
@@ -15,6 +15,7 @@ from runner.note.parts.quality import quality
 from runner.note.parts.records import attempts, failures
 from runner.note.parts.rental import rental
 from runner.note.parts.stacks import stacks
+from runner.note.parts.tables import left_out_of_tables
 from runner.note.words import Speaker
 
 
@@ -44,7 +45,9 @@ def build_context(
             "mark": _mark(question.synthetic, example, speaker),
         },
         "decision": page_one(evidence, speaker),
+        "drivers": drivers(evidence, speaker),
         "protocol": frozen(evidence, speaker),
+        "cut": left_out_of_tables(evidence, speaker),
         "options": options(evidence, speaker),
         "durations": durations(evidence, speaker),
         "quality": quality(evidence, speaker),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from runner.pricing.core import Catalogue
 from runner.pricing.tariffs import load_catalogue
 from runner.protocol.read import read_plan, read_protocol
 from runner.protocol.schema import Lock, Plan, Protocol
+
+MOST_CONFIGURATIONS = 20
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,38 @@ class Evidence:
         return tuple(row for row in self.balance.rows if row.measured)
 
     @cached_property
+    def ranked_rows(self) -> tuple[BalanceRow, ...]:
+        """Measured configurations: chosen or tied, then admissible ones by cost and median, then the others."""
+        named = {self.decision.chosen, *self.decision.tied}
+
+        def place(row: BalanceRow) -> tuple[bool, bool, bool, Decimal, Decimal]:
+            median = next((summary.median_seconds for summary in row.summaries if summary.median_seconds), None)
+            return (
+                row.configuration_id != self.decision.chosen,
+                row.configuration_id not in named,
+                not row.admissible,
+                Decimal(row.committed_cost or 0),
+                Decimal(median or "Infinity"),
+            )
+
+        return tuple(sorted(self.measured_rows, key=place))
+
+    @cached_property
+    def shown_rows(self) -> tuple[BalanceRow, ...]:
+        """What tables and figures show, in the order of the balance: the first of `ranked_rows` if there are many."""
+        shown = {row.configuration_id for row in self.ranked_rows[:MOST_CONFIGURATIONS]}
+        return tuple(row for row in self.measured_rows if row.configuration_id in shown)
+
+    @cached_property
+    def timed_rows(self) -> tuple[BalanceRow, ...]:
+        """Configurations whose window rests on an accepted pass; that of any other is only the plan's own."""
+        return tuple(
+            row
+            for row in self.measured_rows
+            if row.window is not None and any(summary.accepted for summary in row.summaries)
+        )
+
+    @cached_property
     def left_out(self) -> frozenset[str]:
         """Ids of attempts that no figure uses."""
         return frozenset(item.attempt_id for item in self.balance.left_out)
@@ -62,6 +97,18 @@ class Evidence:
     @property
     def chosen_row(self) -> BalanceRow | None:
         return next((row for row in self.balance.rows if row.configuration_id == self.decision.chosen), None)
+
+    @cached_property
+    def calendar_row(self) -> BalanceRow | None:
+        """Whose durations the calendar shows: the chosen one, else the longest window; None: nothing is accepted."""
+        if self.chosen_row is not None:
+            return self.chosen_row
+        windows = [
+            (Decimal(row.window.window_seconds), row.configuration_id, row)
+            for row in self.timed_rows
+            if row.window is not None
+        ]
+        return max(windows, key=lambda item: item[:2])[2] if windows else None
 
     @property
     def dated_utc(self) -> str:

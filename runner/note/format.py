@@ -28,6 +28,7 @@ _FORMATS_OF = {"en": "en_GB"}
 _DAY = {"de": "EEE d. MMM", "tr": "d MMM EEE"}  # elsewhere as in English; Babel has no short form with the weekday
 _BINARY_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _KIBI = 1024
+_WHOLE_HOURS = 100 * 3600  # seconds: from here on minutes say nothing
 
 
 def exact(value: Number) -> Decimal:
@@ -90,18 +91,21 @@ class Formatter:
         return f"{self.decimal(value, places)}{NO_BREAK}s"
 
     def duration(self, value: Number) -> str:
-        """Seconds in the unit people read: `0.51 s`, `75.3 s`, `12 min 05 s`, `6 h 12 min`."""
+        """Seconds in the unit people read: `0.51 s`, `75.3 s`, `12 min 05 s`, `6 h 12 min`, `2 h`, `1,032 h`."""
         total = exact(value)
         size = abs(total)
         if size < 10:
             return self.seconds(total, 2)
         if size < 120:
             return self.seconds(total, 1)
-        sign, whole = (MINUS if total < 0 else ""), int(round_half_up(size, 0))
-        if whole < 3600:
-            return f"{sign}{whole // 60}{NO_BREAK}min{NO_BREAK}{whole % 60:02d}{NO_BREAK}s"
-        minutes = int(round_half_up(size / 60, 0))
-        return f"{sign}{minutes // 60}{NO_BREAK}h{NO_BREAK}{minutes % 60:02d}{NO_BREAK}min"
+        if size >= _WHOLE_HOURS:
+            return f"{MINUS if total < 0 else ''}{self.integer(size / 3600)}{NO_BREAK}h"
+        whole, units = int(round_half_up(size, 0)), ("min", "s")
+        if whole >= 3600:
+            whole, units = int(round_half_up(size / 60, 0)), ("h", "min")
+        large, small = divmod(whole, 60)
+        rest = f"{NO_BREAK}{small:02d}{NO_BREAK}{units[1]}" if small else ""
+        return f"{MINUS if total < 0 else ''}{large}{NO_BREAK}{units[0]}{rest}"
 
     def hours(self, seconds: Number) -> str:
         """Elapsed hours, at most one decimal: `96 h`, `70.5 h`; less than an hour as `12.1 s` or `4 min 30 s`.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
@@ -20,6 +20,7 @@ from runner.units import round_half_up
 
 NOTHING = "–"
 _NOTE_MOST = 400
+_MOST_NAMES = 6
 _DECIMAL = re.compile(r"\d+\.\d+")
 
 
@@ -64,6 +65,8 @@ class Speaker:
                 return self.fmt.plain(f"{round_half_up(Decimal(value), 3).normalize():f}")
             case "constraint" if value in CONSTRAINT_NAMES:
                 return self.say(CONSTRAINT_NAMES[value])
+            case "names":
+                return self.long_text(self.listed(value.split(", ")))
             case "offer":
                 return self._offer(value)
             case _ if value in self.known:
@@ -114,6 +117,16 @@ class Speaker:
     def share(self, fraction: str) -> str:
         """`886/1000` as `88.6%`."""
         return self.fmt.percent(exact_fraction(fraction))
+
+    def listed(self, names: Sequence[str]) -> str:
+        """`a, b, c`; of many names the first ones, and how many more there are."""
+        more = len(names) - _MOST_NAMES
+        if more <= 1:  # one name is not longer than the words that stand for it
+            return ", ".join(names)
+        first = ", ".join(names[:_MOST_NAMES])
+        return self.catalogue.ngettext(
+            "%(names)s and %(count)s more", "%(names)s and %(count)s more", more, names=first
+        )
 
     def long_text(self, text: str, most: int = _NOTE_MOST) -> str:
         """Free text of a record, shortened by rule; the whole is in the records."""

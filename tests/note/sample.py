@@ -31,7 +31,7 @@ from runner.evidence.attempt import (
     TokenCounts,
 )
 from runner.evidence.campaign import Campaign
-from runner.evidence.canonical import content_sha256, sha256_bytes
+from runner.evidence.canonical import content_sha256, pretty_json, sha256_bytes
 from runner.evidence.manifest import Compatibility, Gpu, Manifest
 from runner.evidence.verdict import Check, IdCounts, MetricValue, Verdict
 from runner.pricing.tariffs import load_catalogue
@@ -203,6 +203,7 @@ class Sample:
     expenses: str = ""
     notes: tuple[str, ...] = ()
     different_driver: str | None = None
+    memory_samples: bool = False
 
 
 OWN_MACHINE = Sample()
@@ -219,6 +220,7 @@ PRICED = Sample(
     expenses=EXPENSES,
     tariffs=TARIFFS + "l40s,NVIDIA L40S,1,48,,,USD,2026-09-24,catalogue without a price\n",
     different_driver="580.65",
+    memory_samples=True,
 )
 UNDECIDED = replace(
     OWN_MACHINE,
@@ -246,6 +248,8 @@ def make_campaign(root: Path, sample: Sample = OWN_MACHINE) -> Campaign:
     for manifest in manifests.values():
         _write_bytes(campaign.manifests / f"{_sha(manifest)}.json", manifest.dump())
     attempts, verdicts = _measure(sample, lock, {gpu: _sha(manifest) for gpu, manifest in manifests.items()})
+    if sample.memory_samples:
+        attempts = [_with_memory_samples(attempt, campaign) for attempt in attempts]
     attempts = _chained(attempts, campaign)
     for attempt in attempts:
         _write_bytes(campaign.attempts / f"{attempt.attempt_id}.json", attempt.dump())
@@ -369,7 +373,7 @@ def _attempt(
     seconds = round(measured.seconds * (1 + chance.uniform(-measured.spread, measured.spread)), 6)
     device, capacity = DEVICES[measured.gpu]
     peak = int(measured.memory_gib * GIB * (0.99 + 0.01 * chance.random()))
-    padding = {1: 71_770, 4: 169_276, 8: 241_696}[measured.batch]
+    padding = {1: 71_770, 4: 169_276, 8: 241_696}.get(measured.batch, 71_770 + 1_000 * measured.batch)
     ended = clock + timedelta(seconds=round(seconds * (1 if done else 0.4)) + 3)
     settings = Settings(batch_size=measured.batch, max_length=512)
     counter = "VmHWM" if measured.gpu == "cpu" else "torch.cuda.max_memory_allocated"
@@ -408,6 +412,26 @@ def _attempt(
         if done else None,
         manifest_sha256=manifest, notes=sample.notes if number == 0 else (),
     )  # fmt: skip
+
+
+def _with_memory_samples(attempt: Attempt, campaign: Campaign) -> Attempt:
+    """A made-up course of tensors and of the allocator over a pass: it steps up until the recorded peak is held."""
+    if not attempt.memory or attempt.pass_seconds is None:
+        return attempt
+    peak = attempt.memory[0].bytes or 0
+    capacity = attempt.memory[0].capacity_bytes or peak
+    samples = []
+    for step in range(61):
+        share = min(1.0, 0.45 + 0.55 * min(step, 30) / 30) - 0.18 * (step % 5) / 5
+        held = min(capacity, round(peak * (0.7 + 0.1 * min(3, step // 10)) * 1.05))
+        samples.append([attempt.pass_seconds * step / 60, {"allocated:0": round(peak * share), "reserved:0": held}])
+    samples[30][1]["allocated:0"] = peak  # type: ignore[index]
+    data = pretty_json({"schema_version": "memory-timeline/1", "interval_seconds": 1.0, "samples": samples})
+    path = campaign.memory / f"{attempt.attempt_id}.json"
+    _write_bytes(path, data)
+    return attempt.model_copy(
+        update={"memory_timeline": FileReference(path=campaign.relative(path), sha256=sha256_bytes(data))}
+    )
 
 
 NO_RATE = "no matrix rate was measured for this precision and number of threads"

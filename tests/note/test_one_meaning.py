@@ -46,7 +46,7 @@ def test_m17_installing_is_told_once_and_was_before_the_attempts() -> None:
         SimpleNamespace(configuration_id=name, happened=(task("installation", "200"), task("warm_up", seconds)))
         for name, seconds in (("cpu.b1", "30"), ("cpu.b4", "20"))
     ]
-    found = _common([line for row in rows for line in _happened(cast(BalanceRow, row), speaker)])
+    found = _common([line for row in rows for line in _happened(cast(BalanceRow, row), speaker)], speaker)
     assert [(row["name"], row["task"], row["since"]) for row in found] == [
         ("cpu.b1, cpu.b4", "installation", "before the first attempt"),
         ("cpu.b1", "warm_up", "spread over the attempts"),
@@ -57,6 +57,6 @@ def test_m17_installing_is_told_once_and_was_before_the_attempts() -> None:
 def test_m44_a_note_without_a_choice_gives_nothing_to_rent_and_nothing_to_confirm() -> None:
     """Only the own machine was measured: no word about a rental that does not exist in what follows."""
     page = (GOLDEN / "all-failed.en.qmd").read_text(encoding="utf-8")
-    follows = page.partition("{#sec-next}")[2].partition("{#sec-fingerprints}")[0]
+    follows = page.partition("{#sec-next}")[2].partition("{#sec-limits}")[0]
     assert "nothing follows from this note" in follows and "nothing to confirm yet" in follows
     assert "rent" not in follows.lower()

@@ -17,6 +17,7 @@ from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
 from runner.note.attachments import BUNDLE, Attached, _bundled, attached_files
 from runner.note.build import NoteFiles, build_note
+from runner.note.fonts import covered_characters, linked_font_faces, show_uncovered
 from runner.note.pdf import PageRefused, render_pdf
 from runner.units import parse_utc
 from tests.note.sample import PRICED, make_campaign
@@ -178,6 +179,44 @@ def _painted(data: bytes) -> bool:
     return re.search(rb"0?\.4156\d* 0?\.1058\d* 0?\.2274\d* rg", streams) is not None
 
 
+PIXELS = "iVBORw0KGgoAAAANSUhEUgAAAAIAAAACCAYAAABytg0kAAAAF0lEQVR4nGP8z8DwnwEImBigAEQDAAAxMgL/bHJ2kQAAAABJRU5ErkJggg=="
+
+
+def test_the_pixels_of_a_logo_are_not_interpolated() -> None:
+    """ISO 19005-3, 6.2.8: a PNG as a logo (docs/templates.md) leaves the PDF a PDF/A."""
+    style = f'p {{ background: url("data:image/png;base64,{PIXELS}") no-repeat; padding-top: 30px }}'
+    with pikepdf.open(io.BytesIO(render_pdf(PAGE, style, {}, [], dated=WHEN, identifier=b"x"))) as pdf:
+        images = [o for o in pdf.objects if isinstance(o, pikepdf.Stream) and o.get("/Subtype") == "/Image"]
+        assert images and not any("/Interpolate" in image for image in images)
+
+
+@pytest.mark.parametrize(
+    ("style", "text", "said"),
+    [
+        ('p::after { content: "中 x" }', "x", "not in the note's own fonts: U\\+4E2D"),
+        ('@page { @top-center { content: "😀" } }', "x", "not in the note's own fonts: U\\+1F600"),
+        ("p { font-family: sans-serif }", "x", "not in the note's own fonts: U\\+0078"),
+        ("", "\ue000", "letters of private use, which mean nothing to a reader: U\\+E000"),
+        ("", "\u0378", ".notdef glyph"),
+    ],
+)
+def test_no_letter_comes_from_a_font_of_this_machine(templates: Path, style: str, text: str, said: str) -> None:
+    """ISO 19005-3, 6.2.11.7.3 and 8; M45: what the style sheet brings in is refused, with its letters."""
+    faces, files = linked_font_faces(templates)
+    style = f'{faces} html {{ font-family: "Note Sans" }} {style}'
+    page = PAGE.replace(">x</p>", f">{text}</p>")
+    with pytest.raises(PageRefused) as refused:
+        render_pdf(page, style, files, [], dated=WHEN, identifier=b"x")
+    assert any(re.search(said, detail) for detail in refused.value.details), refused.value.details
+
+
+def test_private_letters_are_shown_by_number_although_the_font_has_some(templates: Path) -> None:
+    """ISO 19005-3, 6.2.11.7.3: Inter has private letters; in the words of a template they are written as numbers."""
+    covered = covered_characters(templates)
+    assert ord("ş") in covered and 0xE000 not in covered and 0 not in covered
+    assert show_uncovered("a\ue000", covered) == ("aU+E000", ("U+E000",))
+
+
 def test_a_mistake_in_the_style_is_no_silence() -> None:
     with pytest.raises(PageRefused, match="could not be made"):
         render_pdf(PAGE, "p { colour: red }", {}, [], dated=WHEN, identifier=b"x")
@@ -189,4 +228,4 @@ def test_the_decision_stays_on_page_one_when_the_words_are_many(tmp_path: Path) 
     done = subprocess.run(["pdftotext", "-l", "1", str(built.pdf), "-"], capture_output=True, text=True, check=True)
     assert "pdfsig" in done.stdout and "Ohne unsere Software" in done.stdout
     second = subprocess.run(["pdftotext", "-f", "2", "-l", "2", str(built.pdf), "-"], capture_output=True, text=True)
-    assert "Frage und Protokoll" in second.stdout, "the contents begin page 2"
+    assert "Frage und Kriterien" in second.stdout, "the contents begin page 2"

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from runner.decide.calendar import replaced_in
 from runner.decide.model import BalanceRow
 from runner.note.figures.canvas import Drawing, blank
-from runner.note.figures.style import BLUE, FAINT, GREEN, INK, ORANGE, QUIET, RED, SKY, WHITE, Pen
+from runner.note.figures.style import BLUE, FAINT, GREEN, INK, ORANGE, QUIET, RED, SKY, STEEL, WHITE, Pen
 from runner.pricing.core import PACKAGE_DAYS, covers, package_seconds
 from runner.pricing.window import TaskTime, Window, access_window
 from runner.units import exact_seconds, utc_text
@@ -30,7 +30,7 @@ def calendar(pen: Pen) -> Drawing:
     """Tasks of the chosen configuration (else of the one with the longest window) as bars in the plan's zone."""
     t = pen.t
     title = t.gettext("Rental calendar, packages and deadline")
-    row = _row(pen)
+    row = pen.evidence.calendar_row
     window = _window(pen, row)
     rows = len(window.tasks) + 1 + len(PACKAGE_DAYS)
     canvas = blank(0.75 + _ROW_INCHES * rows)
@@ -53,17 +53,6 @@ def calendar(pen: Pen) -> Drawing:
     axes.set_xlim(start - (end - start) * 0.01, end)
     _time_axis(axes, pen, window, end)
     return Drawing("fig-calendar", canvas, title, _description(pen, window), _caption(pen, row))
-
-
-def _row(pen: Pen) -> BalanceRow | None:
-    if pen.evidence.chosen_row is not None:
-        return pen.evidence.chosen_row
-    windows = [
-        (Decimal(row.window.window_seconds), row.configuration_id, row)
-        for row in pen.evidence.measured_rows
-        if row.window is not None
-    ]
-    return max(windows, key=lambda item: item[:2])[2] if windows else None
 
 
 def _window(pen: Pen, row: BalanceRow | None) -> Window:
@@ -107,14 +96,14 @@ def _wrapped(pen: Pen, title: str) -> str:
 def _task(axes: Axes, pen: Pen, place: int, task: TaskTime, window: Window, right: float) -> None:
     start, end = _number(task.start), _number(task.end)
     waiting = task.kind == "wait"
-    colour = WHITE if waiting else SKY if task.after_rental else BLUE if task.source == "measured" else "#5f93c7"
+    colour = WHITE if waiting else SKY if task.after_rental else BLUE if task.source == "measured" else STEEL
     axes.barh(
         place,
         max(end - start, 0),
         left=start,
         height=0.62,
         color=colour,
-        edgecolor=QUIET if waiting else colour,
+        edgecolor=QUIET if waiting else BLUE,
         linewidth=0.6,
         hatch="////" if waiting else None,
     )
@@ -270,9 +259,10 @@ def _caption(pen: Pen, row: BalanceRow | None) -> str:
         return t.gettext("The calendar as planned.") + " " + text
     if row is pen.evidence.chosen_row:
         first = t.gettext("The calendar of the chosen configuration, %(name)s.", name=pen.row_name(row))
-    elif len({other.window.window_seconds for other in pen.evidence.measured_rows if other.window is not None}) == 1:
+    elif len({other.window.window_seconds for other in pen.evidence.timed_rows if other.window is not None}) == 1:
         first = t.gettext(
-            "The calendar of %(name)s; every measured configuration has a window as long.", name=pen.row_name(row)
+            "The calendar of %(name)s; every configuration with an accepted pass has a window as long.",
+            name=pen.row_name(row),
         )
     else:
         first = t.gettext("The calendar of %(name)s, which has the longest window.", name=pen.row_name(row))

@@ -22,7 +22,7 @@ def cost_time(pen: Pen) -> Drawing | None:
     """One mark per priced, measured configuration: left is earlier, lower is cheaper."""
     t = pen.t
     title = t.gettext("Committed cost and time of delivery")
-    rows = [row for row in pen.evidence.measured_rows if row.committed_cost is not None and row.window is not None]
+    rows = [row for row in pen.evidence.shown_rows if row.committed_cost is not None and row.window is not None]
     if not rows:
         return None
     canvas = blank(_HEIGHT_INCHES)
@@ -35,7 +35,7 @@ def cost_time(pen: Pen) -> Drawing | None:
         "Lower is cheaper, left is earlier. Crosses are not admissible, whatever they cost; the filled mark is the "
         "chosen one."
     )
-    return Drawing("fig-cost-time", canvas, title, _description(pen, rows), caption)
+    return Drawing("fig-cost-time", canvas, title, _description(pen, rows), caption + pen.cut())
 
 
 def _hours(row: BalanceRow) -> float:

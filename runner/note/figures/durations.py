@@ -12,12 +12,13 @@ from runner.note.figures.canvas import Drawing, blank, without_data
 from runner.note.figures.style import BLUE, FAINT, INK, QUIET, RED, WHITE, Pen, name_axis, value_axis
 
 _ROW_INCHES = 0.46
+_EMPTY_ROW_INCHES = 0.24  # of a figure without any accepted pass
 _SPREAD = 0.56  # share of a row over which its passes are laid out
 
 
 def durations(pen: Pen) -> Drawing | None:
     """One panel per corpus, one row per configuration, one dot per pass in the order of the passes."""
-    rows = pen.evidence.measured_rows
+    rows = pen.evidence.shown_rows
     if not rows:
         return None
     corpora = list(dict.fromkeys(summary.corpus_id for row in rows for summary in row.summaries))
@@ -26,7 +27,9 @@ def durations(pen: Pen) -> Drawing | None:
         message = pen.t.gettext("No pass was measured: there are no durations to show.")
         return Drawing("fig-durations", without_data(message), title, message, message)
     lines = sum(_count(rows, corpus) for corpus in corpora)
-    canvas = blank(0.75 * len(corpora) + _ROW_INCHES * lines + 0.25)
+    some = any(summary.raw_seconds for row in rows for summary in row.summaries)
+    room = 0.75 * len(corpora) + 0.25 if some else 0.4 * len(corpora)
+    canvas = blank(room + (_ROW_INCHES if some else _EMPTY_ROW_INCHES) * lines)
     panels = canvas.subplots(
         len(corpora),
         1,
@@ -35,7 +38,8 @@ def durations(pen: Pen) -> Drawing | None:
     )
     for axes, corpus in zip(panels[:, 0], corpora, strict=True):
         _panel(axes, pen, rows, corpus, named=len(corpora) > 1)
-    _legend(panels[0, 0], pen)
+    if some:
+        _legend(panels[0, 0], pen)
     return Drawing("fig-durations", canvas, title, _description(pen, rows), _caption(pen, rows))
 
 
@@ -148,9 +152,10 @@ def _description(pen: Pen, rows: Sequence[BalanceRow]) -> str:
 
 
 def _caption(pen: Pen, rows: Sequence[BalanceRow]) -> str:
-    most = max((summary.accepted for row in rows for summary in row.summaries), default=0)
-    return pen.t.gettext(
-        "Every accepted pass is one dot, from the first (top) to the last; shorter is faster. The median removes no "
-        "incident, and %(count)s passes prove no long-term stability.",
-        count=str(most),
+    if not any(summary.raw_seconds for row in rows for summary in row.summaries):
+        return pen.t.gettext("No pass was accepted, so no duration stands here; failures are counted.") + pen.cut()
+    text = pen.t.gettext(
+        "Every accepted pass is one dot, from the first (top) to the last; further left is faster. Where the grey bars "
+        "of two configurations overlap, their medians say little. Failed passes have no duration: they are counted."
     )
+    return text + pen.cut()

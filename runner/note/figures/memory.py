@@ -45,9 +45,9 @@ def memory(pen: Pen) -> Drawing | None:
     """One panel per configuration: the accepted pass that needed most, or the failed one if none was accepted."""
     t = pen.t
     title = t.gettext("Memory during a pass")
-    courses = [course for row in pen.evidence.measured_rows if (course := _course(pen, row)) is not None]
-    left_out = len(courses) - _MOST_PANELS
-    if left_out > 0:
+    courses = [course for row in pen.evidence.shown_rows if (course := _course(pen, row)) is not None]
+    left_out = max(0, len(courses) - _MOST_PANELS) + len(pen.evidence.measured_rows) - len(pen.evidence.shown_rows)
+    if len(courses) > _MOST_PANELS:
         courses.sort(key=lambda course: course.row.configuration_id != pen.evidence.decision.chosen)
         courses = courses[:_MOST_PANELS]
     if not courses:
@@ -69,7 +69,8 @@ def memory(pen: Pen) -> Drawing | None:
     parts = " ".join(_sentence(pen, course) for course in courses)
     caption = _caption(pen, courses)
     if left_out > 0:
-        caption += " " + t.gettext("%(count)s more configurations are in the records.", count=str(left_out))
+        caption += " " + t.ngettext("%(count)s more configuration is in the records.",
+                                    "%(count)s more configurations are in the records.", left_out)  # fmt: skip
     return Drawing("fig-memory", canvas, title, t.gettext("Line plots of memory over time.") + " " + parts, caption)
 
 
@@ -231,4 +232,4 @@ def _sentence(pen: Pen, course: Course) -> str:
                     time=pen.fmt.duration(str(-at)),
                 )
             )
-    return f"{pen.row_name(course.row)}: {'; '.join(parts)}."
+    return pen.t.gettext("%(name)s: %(value)s", name=pen.row_name(course.row), value="; ".join(parts)) + "."

@@ -17,7 +17,7 @@ def padding(pen: Pen) -> Drawing | None:
     title = t.gettext("Tokens of the texts and padding computed with them")
     shown = [
         (row, summary)
-        for row in pen.evidence.measured_rows
+        for row in pen.evidence.shown_rows
         for summary in row.summaries
         if summary.real_tokens is not None and summary.computed_tokens
     ]
@@ -60,7 +60,7 @@ def padding(pen: Pen) -> Drawing | None:
         "Padding is computed like text and thrown away. It depends on the batch size and the grouping of the texts; it "
         "explains durations and is no result of its own."
     )
-    return Drawing("fig-padding", canvas, title, t.gettext("Stacked bars.") + " " + parts, caption)
+    return Drawing("fig-padding", canvas, title, t.gettext("Stacked bars.") + " " + parts, caption + pen.cut())
 
 
 def _share(summary: Summary) -> str:

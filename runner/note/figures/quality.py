@@ -25,7 +25,7 @@ def quality(pen: Pen) -> Drawing | None:
     if not pen.evidence.measured_rows:
         return None
     title = t.gettext("Quality against the minimum")
-    values = [(row, _worst(pen, row)) for row in pen.evidence.measured_rows]
+    values = [(row, _worst(pen, row)) for row in pen.evidence.shown_rows]
     values = [(row, metrics) for row, metrics in values if metrics]
     if not values:
         message = t.gettext("No predictions could be judged: there is no quality to show.")
@@ -108,6 +108,8 @@ def _panel(axes: Axes, pen: Pen, values: Sequence[tuple[BalanceRow, dict[str, Me
             va="center",
             fontsize=7,
             color=INK,
+            zorder=4,
+            bbox={"facecolor": WHITE, "edgecolor": "none", "pad": 0.8},
         )
     size = pen.t.gettext("n = %(count)s", count=pen.fmt.integer(documents))
     title = f"{pen.name(group)} ({size})"
@@ -152,4 +154,6 @@ def _caption(pen: Pen, values: Sequence[tuple[BalanceRow, dict[str, MetricValue]
         "line shows how uncertain the value is on so many documents."
     )
     names = [translated(method, pen.t.gettext, lambda _, value: value, str) for method in methods]
-    return f"{text} ({', '.join(names)})" if names else text
+    if names:
+        text += " " + pen.t.gettext("Line: %(methods)s.", methods=", ".join(names))
+    return text + pen.cut()

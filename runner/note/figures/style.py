@@ -26,12 +26,14 @@ from runner.note.i18n import Catalogue
 INK = "#1d2733"
 QUIET = "#5b6672"
 FAINT = "#d5dae0"
-BLUE = "#0b5cad"
-SKY = "#8ab8e6"
-ORANGE = "#c25a00"
+# Held apart for all kinds of colour vision by tests/note/test_palette.py.
+BLUE = "#19409a"
+STEEL = "#5f93c7"
+SKY = "#b4d4f2"
+ORANGE = "#b95a08"
 SAND = "#f0c48a"
-GREEN = "#00734f"
-RED = "#b3261e"
+GREEN = "#1e775d"
+RED = "#95000a"
 WHITE = "#ffffff"
 
 _FACES = ("Inter-Regular.ttf", "Inter-SemiBold.ttf")
@@ -103,6 +105,13 @@ class Pen:
         exact = Decimal(f"{value:.6g}")
         places = max(0, -int(exact.normalize().as_tuple().exponent))
         return self.fmt.decimal(exact, places)
+
+    def cut(self) -> str:
+        """How many configurations a figure shows, if these are not all: a sentence for its caption."""
+        shown, count = len(self.evidence.shown_rows), len(self.evidence.measured_rows)
+        if shown == count:
+            return ""
+        return " " + self.t.gettext("Shown: %(shown)s of %(count)s configurations.", shown=str(shown), count=str(count))
 
     def row_name(self, row: BalanceRow) -> str:
         return self.name(row.configuration_id)

@@ -6,6 +6,8 @@ from typing import Any
 
 from runner.note.evidence import Evidence
 from runner.note.words import NOTHING, Speaker
+from runner.pricing.times import parse_instant
+from runner.units import utc_text
 
 
 def frozen(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
@@ -15,9 +17,10 @@ def frozen(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
     rows = [
         (t.gettext("Scenario"), t.gettext("offline: the corpus is processed as a whole")),
         (t.gettext("Metric"), protocol.metric_name()),
-        (t.gettext("Least value"), fmt.plain(quality.threshold)),
+        (t.gettext("Minimum"), fmt.plain(quality.threshold)),
         (t.gettext("Largest drop to the baseline"), fmt.plain(quality.max_drop)),
-        (t.gettext("Least agreement with the baseline"), fmt.plain(quality.min_agreement)),
+        (t.gettext("Minimum agreement with the baseline"), fmt.plain(quality.min_agreement)),
+        *_most_flips(evidence, speaker),
         *(
             (
                 t.gettext("Subgroup %(name)s", name=f"{group.column} = {group.value}"),
@@ -67,6 +70,67 @@ def frozen(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
         "revision": str(protocol.question.revision),
         "added_later": ", ".join(variant.id for variant in lock.variants if variant.added_later),
     }
+
+
+def drivers(evidence: Evidence, speaker: Speaker) -> list[dict[str, str]]:
+    """What an option had to satisfy to be chosen, as (name, text): from the lock and the plan, no result in it."""
+    protocol, plan, fmt, t = evidence.protocol, evidence.plan, speaker.fmt, speaker.catalogue
+    quality, measurement = protocol.quality, protocol.measurement
+    wanted = [c for c in evidence.lock.judgement.corpora if c.id in evidence.lock.judgement.deliverables]
+    documents = sum(corpus.documents for corpus in wanted)
+    deadline = utc_text(parse_instant(plan.deadline, plan.zone, name="deadline"))
+    groups = [
+        t.gettext("%(group)s at least %(minimum)s", group=f"{g.column} = {g.value}", minimum=fmt.plain(g.minimum))
+        for g in quality.subgroup
+    ]
+    good = t.gettext(
+        "At least %(minimum)s by the metric %(metric)s and at most %(drop)s below the baseline; at least %(agreement)s "
+        "of the labels as in the baseline.",
+        metric=protocol.metric_name(),
+        minimum=fmt.plain(quality.threshold),
+        drop=fmt.plain(quality.max_drop),
+        agreement=fmt.percent(quality.min_agreement),
+    )
+    if groups:
+        good += " " + t.gettext("Subgroups: %(groups)s.", groups=", ".join(groups))
+    rows = [
+        (
+            t.gettext("All documents"),
+            t.ngettext(
+                "%(count)s document of %(corpora)s, whole; a single missing one refuses the pass.",
+                "%(count)s documents of %(corpora)s, whole; a single missing one refuses the pass.",
+                documents,
+                count=fmt.integer(documents),
+                corpora=", ".join(corpus.id for corpus in wanted),
+            ),
+        ),
+        (t.gettext("Good enough"), good),
+        (
+            t.gettext("Repeatable"),
+            t.gettext(
+                "At least %(least)s accepted passes, %(planned)s planned.",
+                least=str(measurement.min_accepted),
+                planned=str(measurement.passes_planned),
+            ),
+        ),
+        (
+            t.gettext("In time"),
+            t.gettext("Delivered by %(deadline)s.", deadline=fmt.local_instant(deadline, plan.zone)),
+        ),
+        (
+            t.gettext("Smallest committed cost"),
+            t.gettext(
+                "Among the options that satisfy all of this. Ties: fewer failures, then a median that is faster by "
+                "more than the spread, then fewer open questions."
+            ),
+        ),
+    ]
+    return [{"name": name, "text": text} for name, text in rows]
+
+
+def _most_flips(evidence: Evidence, speaker: Speaker) -> tuple[tuple[str, str], ...]:
+    most = evidence.protocol.quality.max_flips
+    return () if most is None else ((speaker.catalogue.gettext("Most changed labels"), speaker.fmt.integer(most)),)
 
 
 def _padding_token(evidence: Evidence, speaker: Speaker) -> tuple[tuple[str, str], ...]:

@@ -14,6 +14,7 @@ from runner.note.words import NOTHING, Speaker
 from runner.units import exact_seconds
 
 _MOST_RAW = 30
+_WHOLE_FROM = 1000  # texts per second
 
 
 def durations(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
@@ -24,7 +25,7 @@ def durations(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
 def _named(evidence: Evidence) -> Iterator[tuple[str, BalanceRow, Summary]]:
     """Every summary with its configuration's name; of several corpora or seeds, with these too."""
     several = len(evidence.lock.judgement.corpora) > 1 or len(evidence.protocol.measurement.seeds) > 1
-    for row in evidence.measured_rows:
+    for row in evidence.shown_rows:
         for summary in row.summaries:
             more = f" · {summary.corpus_id} · seed {summary.seed}" if several else ""
             yield row.configuration_id + more, row, summary
@@ -49,7 +50,7 @@ def _duration_row(name: str, summary: Summary, speaker: Speaker) -> dict[str, st
         "failures": str(summary.failures),
         "not_counted": str(summary.not_counted),
         "truncated": _count(summary.truncated_documents, speaker),
-        "rate": fmt.decimal(summary.documents_per_second, 1) if summary.documents_per_second else NOTHING,
+        "rate": _rate(summary.documents_per_second, speaker),
     }
 
 
@@ -73,7 +74,7 @@ def memory(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
     fmt = speaker.fmt
     rows: list[dict[str, str]] = []
     scopes: dict[tuple[str, str], None] = {}
-    for row in evidence.measured_rows:
+    for row in evidence.shown_rows:
         peaks = [peak for summary in row.summaries for peak in summary.peak_memory]
         capacity = {
             peak.device: peak.capacity_bytes
@@ -117,7 +118,7 @@ def waste(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
                 "cut": _count(summary.cut_tokens, speaker),
             }
         )
-    return {"rows": rows}
+    return {"rows": rows if any(row["computed"] != NOTHING for row in rows) else []}
 
 
 def utilisation(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
@@ -145,6 +146,13 @@ def _why_unknown(attempts: Sequence[Attempt], summary: Summary, names: Sequence[
     lacking = [(one, name) for one in passes for name in names if one.telemetry.get(name) is None]
     found = dict.fromkeys(one.telemetry_reasons.get(name, "not measured") for one, name in lacking)
     return list(found) or (["no accepted pass"] if names else [])
+
+
+def _rate(value: str | None, speaker: Speaker) -> str:
+    """Texts per second, with a decimal where it says something."""
+    if not value:
+        return NOTHING
+    return speaker.fmt.decimal(value, 1 if Decimal(value) < _WHOLE_FROM else 0)
 
 
 def _count(value: int | None, speaker: Speaker) -> str:

@@ -8,36 +8,51 @@ from typing import Any
 
 from runner.decide.model import BalanceRow
 from runner.note.evidence import Evidence
+from runner.note.format import NO_BREAK
+from runner.note.parts.tables import capped
 from runner.note.words import CONSTRAINT_WORDS, MET_WORDS, NOTHING, Speaker
 from runner.pricing.packages import distinct_texts
 
+_MOST_PROBLEMS = 24
 _CLASSES = {"met": "met", "not met": "not-met", "not assessable": "open", "not applicable": "none"}
 
 
 def options(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
     """Constraint matrix, the reasons behind every `not met`, the balance, and what was not measured."""
-    rows = evidence.measured_rows
+    rows = evidence.shown_rows
+    problems, count = capped(_problems(evidence, speaker), _MOST_PROBLEMS)
     return {
         "heads": [speaker.say(word) for word in CONSTRAINT_WORDS.values()],
         "matrix": [_matrix_row(row, evidence, speaker) for row in rows],
-        "problems": [
-            {
-                "configuration": row.configuration_id,
-                "constraint": speaker.say(CONSTRAINT_WORDS[constraint.name]),
-                "reason": speaker.sentence(constraint.reason),
-            }
-            for row in rows
-            for constraint in row.constraints
-            if constraint.status in ("not met", "not assessable")
-        ],
+        "problems": problems,
+        "problems_more": _more(count - len(problems), speaker),
         "balance": [_balance_row(row, speaker, _places(rows)) for row in rows],
-        "own_machine": any(row.own_machine for row in rows),
+        "rented": any(not row.own_machine for row in evidence.measured_rows),
         "unmeasured": _unmeasured(evidence, speaker),
-        "excluded": [
-            {"name": item.configuration_id, "reason": speaker.sentence(item.reason)}
-            for item in evidence.decision.excluded
-        ],
     }
+
+
+def _problems(evidence: Evidence, speaker: Speaker) -> list[dict[str, str]]:
+    """Every condition that is not met or open; configurations that miss one for the same reason share a line."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for row in evidence.measured_rows:
+        for constraint in row.constraints:
+            if constraint.status in ("not met", "not assessable"):
+                key = (speaker.say(CONSTRAINT_WORDS[constraint.name]), speaker.sentence(constraint.reason))
+                found.setdefault(key, []).append(row.configuration_id)
+    return [
+        {"configuration": speaker.listed(names), "constraint": constraint, "reason": reason}
+        for (constraint, reason), names in found.items()
+    ]
+
+
+def _more(count: int, speaker: Speaker) -> str:
+    """How many lines a capped table leaves to the attached balance."""
+    if count <= 0:
+        return ""
+    return speaker.catalogue.ngettext(
+        "%(count)s more line is in note/balance.json.", "%(count)s more lines are in note/balance.json.", count
+    )
 
 
 def _unmeasured(evidence: Evidence, speaker: Speaker) -> list[dict[str, str]]:
@@ -47,7 +62,7 @@ def _unmeasured(evidence: Evidence, speaker: Speaker) -> list[dict[str, str]]:
     for item in evidence.decision.unmeasured:
         key = (gpus.get(item.configuration_id, item.configuration_id), speaker.sentence(item.reason))
         found.setdefault(key, []).append(item.configuration_id)
-    return [{"gpu": gpu, "names": ", ".join(names), "reason": reason} for (gpu, reason), names in found.items()]
+    return [{"gpu": gpu, "names": speaker.listed(names), "reason": reason} for (gpu, reason), names in found.items()]
 
 
 def _matrix_row(row: BalanceRow, evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
@@ -97,7 +112,8 @@ def package_words(row: BalanceRow, speaker: Speaker) -> str:
         days = t.ngettext("%(count)s day", "%(count)s days", package.days)
     if package.periods > 1:
         days = f"{package.periods} × {days}"
-    return f"{days} × " + t.ngettext("%(count)s lot", "%(count)s lots", package.lots)
+    lots = t.ngettext("%(count)s lot", "%(count)s lots", package.lots)
+    return " × ".join(text.replace(" ", NO_BREAK) for text in (days, lots))
 
 
 def cost_words(row: BalanceRow, speaker: Speaker) -> str:

@@ -15,6 +15,7 @@ from runner.pricing.window import access_window
 from runner.units import utc_text
 
 _MOST_LISTED = 4
+_MOST_OF_ALL = 24
 _MOST_OPTIONS = 6
 _MOST_GPUS = 8
 
@@ -100,21 +101,11 @@ def _facts(evidence: Evidence, row: BalanceRow | None, speaker: Speaker) -> list
 
 def _glance(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
     """The measured options in one small table: the chosen one first, then admissible ones by cost."""
-    rows = sorted(evidence.measured_rows, key=lambda row: _glance_order(row, evidence))
+    rows = evidence.ranked_rows
     return {
         "rows": [_glance_row(row, evidence, speaker) for row in rows[:_MOST_OPTIONS]],
         "more": max(0, len(rows) - _MOST_OPTIONS),
     }
-
-
-def _glance_order(row: BalanceRow, evidence: Evidence) -> tuple[bool, bool, Decimal, Decimal]:
-    median = next((summary.median_seconds for summary in row.summaries if summary.median_seconds), None)
-    return (
-        row.configuration_id != evidence.decision.chosen,
-        not row.admissible,
-        Decimal(row.committed_cost or 0),
-        Decimal(median or "Infinity"),
-    )
 
 
 def _glance_row(row: BalanceRow, evidence: Evidence, speaker: Speaker) -> dict[str, str]:
@@ -126,14 +117,15 @@ def _glance_row(row: BalanceRow, evidence: Evidence, speaker: Speaker) -> dict[s
     else:
         kind, word = "not-met", t.gettext("not admissible")
     medians = [fmt.duration(s.median_seconds) for s in row.summaries if s.median_seconds is not None]
+    window = row.window if row in evidence.timed_rows else None
     return {
         "name": row.configuration_id,
         "kind": kind,
         "word": word,
         "accepted": t.gettext("%(accepted)s of %(all)s", accepted=str(row.accepted), all=str(row.attempts)),
         "median": ", ".join(medians) or NOTHING,
-        "window": fmt.hours(row.window.window_seconds) if row.window else NOTHING,
-        "slack": fmt.hours(row.window.deadline_slack_seconds) if row.window else NOTHING,
+        "window": fmt.hours(window.window_seconds) if window else NOTHING,
+        "slack": fmt.hours(window.deadline_slack_seconds) if window else NOTHING,
         "cost": cost_words(row, speaker),
     }
 
@@ -147,18 +139,21 @@ def _documents(evidence: Evidence) -> int:
 
 
 def _windows(evidence: Evidence, row: BalanceRow | None) -> list[WindowFacts]:
-    """The chosen one's window; undecided: those of all measured options."""
-    rows = evidence.measured_rows if row is None else (row,)
-    return [found.window for found in rows if found.window is not None]
+    """The chosen one's window; undecided: those of all options with an accepted pass. Others have the plan's only."""
+    rows = evidence.timed_rows if row is None else (row,)
+    return [found.window for found in rows if found.window is not None and found in evidence.timed_rows]
 
 
 def _window_fact(evidence: Evidence, row: BalanceRow | None, speaker: Speaker) -> dict[str, str]:
     t, fmt, windows = speaker.catalogue, speaker.fmt, _windows(evidence, row)
+    if _only_own(evidence) or (row is not None and row.own_machine):
+        below = t.gettext("own machine: nothing is rented")
+        return {"label": t.gettext("Access window"), "value": t.gettext("not applicable"), "below": below}
     sizes = sorted({Decimal(window.window_seconds) for window in windows})
     if not sizes:
         return _planned_window_fact(evidence, row, speaker)
     value = " – ".join(dict.fromkeys((fmt.hours(sizes[0]), fmt.hours(sizes[-1]))))
-    below = t.gettext("of the measured options")
+    below = t.gettext("of the options with an accepted pass")
     if row is not None:
         busy, waiting = fmt.hours(windows[0].busy_seconds), fmt.hours(windows[0].waiting_seconds)
         below = t.gettext("%(busy)s busy, %(waiting)s waiting", busy=busy, waiting=waiting)
@@ -173,7 +168,7 @@ def _planned_window_fact(evidence: Evidence, row: BalanceRow | None, speaker: Sp
     return {
         "label": t.gettext("Access window"),
         "value": speaker.fmt.hours(planned.window_seconds),
-        "below": below or t.gettext("as planned, nothing measured"),
+        "below": below or _unknown(evidence, t.gettext("as planned, nothing measured"), speaker),
     }
 
 
@@ -181,7 +176,7 @@ def _deadline_fact(evidence: Evidence, row: BalanceRow | None, speaker: Speaker)
     t, fmt, plan = speaker.catalogue, speaker.fmt, evidence.plan
     deadline = utc_text(parse_instant(plan.deadline, plan.zone, name="deadline"))
     slacks = [Decimal(window.deadline_slack_seconds) for window in _windows(evidence, row)]
-    below = ""
+    below = "" if slacks else _unknown(evidence, "", speaker)
     if slacks and min(slacks) < 0:
         below = t.gettext("missed by %(late)s", late=fmt.hours(-min(slacks)))
         if row is None:
@@ -191,6 +186,13 @@ def _deadline_fact(evidence: Evidence, row: BalanceRow | None, speaker: Speaker)
         if row is None:
             below = t.gettext("at least %(slack)s to spare", slack=fmt.hours(min(slacks)))
     return {"label": t.gettext("Deadline"), "value": fmt.local_instant(deadline, plan.zone), "below": below}
+
+
+def _unknown(evidence: Evidence, unmeasured: str, speaker: Speaker) -> str:
+    """Why neither window nor delivery is known: nothing was measured, or nothing of it was accepted."""
+    if not evidence.measured_rows:
+        return unmeasured
+    return speaker.catalogue.gettext("as planned: no accepted pass shows it")
 
 
 def _tied(evidence: Evidence, speaker: Speaker) -> str:
@@ -275,7 +277,7 @@ def _excluded(items: Sequence[Excluded], speaker: Speaker) -> list[dict[str, str
     names: dict[str, list[str]] = {}
     for item in items:
         names.setdefault(speaker.sentence(item.reason), []).append(item.configuration_id)
-    return [{"name": ", ".join(found), "reason": reason} for reason, found in names.items()]
+    return [{"name": speaker.listed(found), "reason": reason} for reason, found in names.items()]
 
 
 def _unmeasured(evidence: Evidence) -> dict[str, Any]:
@@ -289,4 +291,10 @@ def _unmeasured(evidence: Evidence) -> dict[str, Any]:
 def _capped(items: Sequence[Any]) -> dict[str, Any]:
     """The first few for page 1; how many more there are stands in a later section."""
     more = len(items) - _MOST_LISTED
-    return {"shown": list(items[:_MOST_LISTED]), "all": list(items), "more": max(0, more)}
+    return {
+        "shown": list(items[:_MOST_LISTED]),
+        "rest": list(items[_MOST_LISTED:_MOST_OF_ALL]),
+        "unsaid": max(0, len(items) - _MOST_OF_ALL),
+        "all": list(items),
+        "more": max(0, more),
+    }

@@ -26,7 +26,7 @@ def quality(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
     values: list[tuple[str, Rows]] = []
     comparisons: list[tuple[str, Rows]] = []
     methods: set[str] = set()
-    for row in evidence.measured_rows:
+    for row in evidence.shown_rows:
         verdicts = _judged(evidence, row)
         lowest = _lowest(verdicts)
         methods |= {speaker.recorded(metric.interval_method) for metric in lowest if metric.interval_method}
@@ -34,15 +34,17 @@ def quality(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
         comparisons.append((row.configuration_id, [_comparison(verdicts, speaker)] if verdicts else []))
     return {
         "rows": _shared(values, speaker),
+        "all_equal": _all_equal(values),
         "methods_text": ", ".join(sorted(methods)) or NOTHING,
         "comparisons": _shared(comparisons, speaker),
+        "comparisons_equal": _all_equal(comparisons),
         "reproduction": _reproduction(evidence, speaker),
         "paired": paired(evidence, speaker),
     }
 
 
 def _shared(tables: list[tuple[str, Rows]], speaker: Speaker) -> Rows:
-    """The rows of all configurations; equal tables stand once, with all their names, or one word for all of them."""
+    """The rows of all configurations; equal tables stand once, with their names."""
     judged = [(name, rows) for name, rows in tables if rows]
     groups: list[tuple[list[str], Rows]] = []
     for name, rows in judged:
@@ -51,12 +53,13 @@ def _shared(tables: list[tuple[str, Rows]], speaker: Speaker) -> Rows:
             groups.append(([name], rows))
         else:
             names.append(name)
-    everybody = speaker.catalogue.gettext("all judged configurations")
-    return [
-        {"name": everybody if len(names) == len(judged) > 1 else ", ".join(names), **row}
-        for names, rows in groups
-        for row in rows
-    ]
+    return [{"name": speaker.listed(names), **row} for names, rows in groups for row in rows]
+
+
+def _all_equal(tables: list[tuple[str, Rows]]) -> bool:
+    """Whether several judged configurations have the same rows: then no table has to name them."""
+    judged = [rows for _, rows in tables if rows]
+    return len(judged) > 1 and all(rows == judged[0] for rows in judged)
 
 
 def _reproduction(evidence: Evidence, speaker: Speaker) -> dict[str, str]:

@@ -11,7 +11,7 @@ from runner.note.evidence import Evidence
 from runner.note.format import exact
 from runner.note.i18n import N_
 from runner.note.parts.options import cost_words, package_words
-from runner.note.parts.tables import MOST_ROWS
+from runner.note.parts.tables import MOST_ROWS, capped
 from runner.note.words import NOTHING, Speaker
 from runner.pricing.core import PackageLine, lots_for_cards, package_lines
 from runner.pricing.window import Window, access_window
@@ -32,10 +32,12 @@ KIND_WORDS = {
 
 
 def rental(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
-    """Calendar of the chosen configuration (else of the plan), windows, packages of the catalogue, costs."""
-    row = evidence.chosen_row
+    """Calendar of the chosen configuration (else of the longest window), windows, packages of the catalogue, costs."""
+    row = evidence.calendar_row
     window = _window(evidence, row)
-    rented = [item for item in evidence.measured_rows if not item.own_machine]
+    rented = [item for item in evidence.shown_rows if not item.own_machine]
+    happened = _common([line for item in evidence.shown_rows for line in _happened(item, speaker)], speaker)
+    packages = _packages(evidence, window, row, speaker)
     return {
         "for": row.configuration_id if row else "",
         "zone": evidence.plan.zone,
@@ -44,9 +46,13 @@ def rental(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
         "window": speaker.fmt.hours(window.window_seconds),
         "busy": speaker.fmt.hours(window.busy_seconds),
         "waiting": speaker.fmt.hours(window.waiting_seconds),
-        "windows": [_window_row(item, evidence, speaker) for item in evidence.measured_rows if item.window],
-        "happened": _common([line for item in evidence.measured_rows for line in _happened(item, speaker)])[:MOST_ROWS],
-        "packages": _packages(evidence, window, row, speaker),
+        "windows": [
+            _window_row(item, evidence, speaker) for item in evidence.shown_rows if item in evidence.timed_rows
+        ],
+        "happened": capped(happened)[0],
+        "happened_more": _more(len(happened), "note/balance.json", speaker),
+        "packages": capped(packages)[0],
+        "packages_more": _more(len(packages), "tariffs.csv", speaker),
         "costs": [_cost_row(item, speaker) for item in rented],
         "remarks": any(item.committed_cost_reason is not None for item in rented),
         "expenses": _expenses(evidence, speaker),
@@ -82,12 +88,22 @@ def _happened(row: BalanceRow, speaker: Speaker) -> list[dict[str, str]]:
     ]
 
 
-def _common(rows: list[dict[str, str]]) -> list[dict[str, str]]:
+def _more(count: int, file: str, speaker: Speaker) -> str:
+    """How many rows a capped table leaves to a file."""
+    more = count - MOST_ROWS
+    if more <= 0:
+        return ""
+    return speaker.catalogue.ngettext(
+        "%(count)s more row is in %(file)s.", "%(count)s more rows are in %(file)s.", more, file=file
+    )
+
+
+def _common(rows: list[dict[str, str]], speaker: Speaker) -> list[dict[str, str]]:
     """What was done once for several configurations, such as installing, stands in one row with their names."""
     names: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for row in rows:
         names.setdefault(tuple((key, value) for key, value in row.items() if key != "name"), []).append(row["name"])
-    return [{"name": ", ".join(found)} | dict(rest) for rest, found in names.items()]
+    return [{"name": speaker.listed(found)} | dict(rest) for rest, found in names.items()]
 
 
 def _happened_row(name: str, task: TaskHappened, speaker: Speaker) -> dict[str, str]:

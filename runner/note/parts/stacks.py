@@ -74,7 +74,7 @@ def stacks(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
         "manifests": [
             {
                 "sha": sha,
-                "names": ", ".join(sorted(names[sha])),
+                "names": speaker.listed(sorted(names[sha])),
                 "rows": _manifest_rows(evidence.manifests[sha], speaker),
             }
             for sha in sorted(evidence.manifests)

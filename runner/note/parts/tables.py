@@ -8,6 +8,7 @@ from typing import TypeVar
 from runner.decide.model import BalanceRow
 from runner.evidence.attempt import Attempt
 from runner.note.evidence import Evidence
+from runner.note.words import Speaker
 
 T = TypeVar("T")
 MOST_ROWS = 60
@@ -36,3 +37,22 @@ def attempts_of(evidence: Evidence, row: BalanceRow) -> list[Attempt]:
 def capped(items: Sequence[T], most: int = MOST_ROWS) -> tuple[list[T], int]:
     """The first rows for the note, and how many there are in all; the whole is attached."""
     return list(items[:most]), len(items)
+
+
+def left_out_of_tables(evidence: Evidence, speaker: Speaker) -> dict[str, str]:
+    """Where the configurations stand that tables and figures leave out; empty texts if none is."""
+    more, t = len(evidence.measured_rows) - len(evidence.shown_rows), speaker.catalogue
+    files = {"balance": "note/balance.csv", "attempts": "note/attempts.csv"}
+    if more <= 0:
+        return dict.fromkeys(files, "")
+    return {
+        name: t.ngettext(
+            "%(count)s more configuration is in %(file)s. Shown are the chosen one, then the admissible ones by cost "
+            "and median, then others.",
+            "%(count)s more configurations are in %(file)s. Shown are the chosen one, then the admissible ones by "
+            "cost and median, then others.",
+            more,
+            file=file,
+        )
+        for name, file in files.items()
+    }

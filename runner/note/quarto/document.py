@@ -16,7 +16,7 @@ import yaml
 from markdown_it.token import Token
 
 from runner.note.quarto.check import check_tokens, split_references, walk
-from runner.note.quarto.syntax import CALLOUTS, Attributes, make_parser, parse_attributes, refuse
+from runner.note.quarto.syntax import CALLOUTS, Attributes, keep_zone, make_parser, parse_attributes, refuse
 
 CONTENTS_ANCHOR = "contents"
 _TRAILING = re.compile(r"\s*\{([^{}]*)\}\s*$")
@@ -337,7 +337,7 @@ class _Renderer:
         match token.type:
             case "text":
                 return "".join(
-                    self._reference(part, parent) if is_label else html_escape(part, quote=False)
+                    self._reference(part, parent) if is_label else keep_zone(html_escape(part, quote=False))
                     for is_label, part in split_references(token.content)
                 )
             case "text_special":

@@ -16,6 +16,8 @@ from runner.errors import InputRefused
 QMD_NAME = "decision-note.qmd"
 CALLOUTS = ("note", "tip", "important", "warning", "caution")
 _FENCE = re.compile(r"(:{3,})[ \t]*(.*?)[ \t]*:*$")
+_ZONED_TIME = re.compile(r"\d\d:\d\d\u00a0[A-Z]\w+/[A-Z]\w+\b(?!/)")
+_LONGEST_ZONED = 22  # characters: a longer one must be free to break in a narrow box
 _CODE_FENCE = re.compile(r"(`{3,}|~{3,})")
 _ATTRIBUTE = re.compile(
     r"""\s*(?:\#(?P<id>[A-Za-z][\w-]*)|\.(?P<class>[A-Za-z][\w-]*)
@@ -38,6 +40,15 @@ def refuse(what: str, line: int | None, value: object = None) -> NoReturn:
     raise InputRefused(
         what, file=QMD_NAME, line=line, value=value, next_step="docs/templates.md lists what templates may contain"
     )
+
+
+def keep_zone(html: str) -> str:
+    """`12:00 Europe/Berlin` in one line: browsers and printers would break it after the slash."""
+
+    def kept(found: re.Match[str]) -> str:
+        return f'<span class="keep">{found[0]}</span>' if len(found[0]) <= _LONGEST_ZONED else found[0]
+
+    return _ZONED_TIME.sub(kept, html)
 
 
 def parse_attributes(text: str, line: int | None) -> Attributes:
