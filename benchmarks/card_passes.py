@@ -1,12 +1,15 @@
 """Passes of engine `transformers` on the first card; prints one JSON object.
 
-Usage: card_passes.py MODEL_FOLDER CORPUS_CSV PASSES. The first pass warms up and is not told.
+Usage: card_passes.py MODEL_FOLDER CORPUS_CSV PASSES. The first pass warms up and is not told. A last one runs under
+torch's profiler: the time that the card computed is that of its kernels, taken together where they overlap. Spans
+between events would not do: gaps between kernels lie inside them.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +22,7 @@ from runner.protocol.labels import LabelTable, decode
 
 
 def main(model: Path, corpus: Path, passes: int, device: str = "cuda:0", precision: str = "bf16") -> dict[str, Any]:
-    """Seconds of the card's events and of the whole pass, for every pass."""
+    """Seconds of every pass, and of the card's kernels in one of them (None on a CPU, which has none)."""
     settings = Settings(batch_size=8, precision=precision, max_length=MAX_LENGTH)
     labels = labels_of(model)
     job = job_of(model, corpus, settings, labels, device)
@@ -33,11 +36,32 @@ def main(model: Path, corpus: Path, passes: int, device: str = "cuda:0", precisi
         rows = [cells for _, cells in iter_table(corpus, ("id", "text"))]
         return Texts([identifier or "" for identifier, _ in rows], [text or "" for _, text in rows])
 
-    found = []
-    for _ in range(passes + 1):
-        done = run_pass(read, engine, place, lambda outputs: decode(outputs, table))
-        found.append((done.work.device_seconds, done.seconds))
-    return {"device": place.name, "passes": found[1:]}
+    def one_pass() -> float:
+        return run_pass(read, engine, place, lambda outputs: decode(outputs, table)).seconds
+
+    seconds = [one_pass() for _ in range(passes + 1)][1:]
+    from torch.profiler import ProfilerActivity, profile
+
+    on_card = device != "cpu"
+    with profile(activities=[ProfilerActivity.CUDA if on_card else ProfilerActivity.CPU]) as watch:
+        one_pass()
+    return {"device": place.name, "passes": seconds, "busy": kernel_seconds(watch.events() or ()) if on_card else None}
+
+
+def kernel_seconds(events: Iterable[Any]) -> float:
+    """Union of the kernels' times on the card; copies and fills are not computing."""
+    spans = sorted(
+        (event.time_range.start, event.time_range.end)
+        for event in events
+        if event.device_type.name == "CUDA"
+        and not event.is_user_annotation
+        and not event.name.startswith(("Memcpy", "Memset"))
+    )
+    total = reached = 0.0
+    for start, end in spans:
+        total += max(0.0, end - max(start, reached))
+        reached = max(reached, end)
+    return total / 1e6
 
 
 if __name__ == "__main__":

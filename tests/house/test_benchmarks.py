@@ -7,6 +7,7 @@ import multiprocessing
 import re
 from fnmatch import fnmatch
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -184,11 +185,28 @@ def test_a_figure_that_this_machine_cannot_measure_is_said_and_not_written(
 
 
 def test_a_card_is_never_busy_for_longer_than_the_pass() -> None:
-    """The events' span lies inside of the pass; anything else is a fault of the measuring, not a share."""
-    assert card.busy_shares([(0.5, 1.0), (0.98, 1.0)]) == [0.5, 0.98]
-    for wrong in ((1.1, 1.0), (0.0, 1.0)):
+    """Kernels lie inside of the pass; anything else is a fault of the measuring, not a share."""
+    assert card.busy_shares(0.5, [1.0, 0.625]) == [0.5, 0.8]
+    for busy in (1.1, 0.0):
         with pytest.raises(ValueError, match="busy for"):
-            card.busy_shares([wrong])
+            card.busy_shares(busy, [1.0])
+
+
+def test_a_card_is_busy_while_it_computes_not_while_it_waits_for_the_next_kernel() -> None:
+    """Kernels of two streams at once count once; gaps, copies and marks of the profiler do not count."""
+    from benchmarks.card_passes import kernel_seconds
+
+    def event(name: str, start: float, end: float, where: str = "CUDA", mark: bool = False) -> SimpleNamespace:
+        span, device = SimpleNamespace(start=start, end=end), SimpleNamespace(name=where)
+        return SimpleNamespace(name=name, time_range=span, device_type=device, is_user_annotation=mark)
+
+    events = [
+        event("gemm", 100, 200), event("softmax", 150, 250), event("gelu", 160, 170),
+        event("gemm", 900_250, 900_350), event("Memcpy DtoH (Device -> Pinned)", 300, 9000),
+        event("aten::linear", 0, 10**6, "CPU"), event("ProfilerStep#1", 0, 10**6, mark=True),
+    ]  # fmt: skip
+    assert kernel_seconds(events) == pytest.approx(250e-6)
+    assert kernel_seconds([]) == 0.0
 
 
 def test_every_figure_is_explained() -> None:
