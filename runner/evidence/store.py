@@ -22,6 +22,9 @@ from runner.evidence.model import Count, Record, SafeName, Sha256
 __all__ = ["AttemptStore", "Rows", "StoredRow", "TornFile", "campaign_lock", "read_attempts", "write_atomic"]
 
 
+_MOST_READS = 20  # passes last longer than reading their rows; who always finds another state is told what is there
+
+
 class ChainHead(Record):
     """`records/chain/<machine-id>.json`: the last row. `sha256` is null while that row is `started`."""
 
@@ -202,12 +205,12 @@ class AttemptStore:
 
     def faults(self) -> tuple[str, ...]:
         """Faults of the chains, in words (M50)."""
-        return chain_faults(self.scan(), self.heads())
+        return chain_faults(*self._rows_and_heads())
 
     def read_all(self) -> tuple[Attempt, ...]:
         """All rows, by machine and place in its chain. A broken chain is not accepted (exit 3)."""
-        rows = self.scan()
-        faults = chain_faults(rows, self.heads())
+        rows, heads = self._rows_and_heads()
+        faults = chain_faults(rows, heads)
         if faults:
             raise NotAccepted(
                 "the chain of attempts is broken: rows were deleted, changed or reordered",
@@ -217,6 +220,16 @@ class AttemptStore:
                 "if runner collect was interrupted, run the same command again",
             )
         return rows.attempts
+
+    def _rows_and_heads(self) -> tuple[Rows, dict[str, ChainHead]]:
+        """Of one moment: while somebody measures here, a row may come between reading the rows and the heads."""
+        heads = self.heads()
+        for _ in range(_MOST_READS):
+            rows, after = self.scan(), self.heads()
+            if after == heads:
+                break
+            heads = after
+        return rows, heads
 
     # ---- writing ----
 

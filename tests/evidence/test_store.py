@@ -14,7 +14,7 @@ from runner.errors import InputRefused, NotAccepted
 from runner.evidence.attempt import Attempt, ErrorInfo, Settings, Slot, Status
 from runner.evidence.campaign import Campaign
 from runner.evidence.files import remove_interrupted_writes
-from runner.evidence.store import AttemptStore, campaign_lock, read_attempts, read_rows, write_atomic
+from runner.evidence.store import AttemptStore, Rows, campaign_lock, read_attempts, read_rows, write_atomic
 
 MACHINE = "m-1"
 CASES = Path(__file__).parents[1] / "cases"
@@ -282,3 +282,23 @@ def test_the_rest_of_an_interrupted_write_is_removed_and_named(tmp_path: Path) -
         "removed the rest of an interrupted write, 2 bytes: .a.json.123.tmp",
     )
     assert [path.name for path in tmp_path.rglob("*.json*")] == ["a.json"]
+
+
+@pytest.mark.parametrize("way", ["read_all", "faults"])
+def test_m50_a_row_that_is_written_while_others_read_is_not_taken_for_a_deleted_one(
+    store: AttemptStore, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """M50: `validate` beside a running `measure`: rows are read, the next one is written, then the heads are read."""
+    finished(store, "a")
+    scan, late = store.scan, iter(("b", "c"))
+
+    def scanned() -> Rows:
+        rows = scan()
+        for name in late:
+            finished(store, name)
+            break
+        return rows
+
+    monkeypatch.setattr(store, "scan", scanned)
+    found = getattr(store, way)()
+    assert found == () if way == "faults" else [row.attempt_id for row in found] == ["a", "b", "c"]
