@@ -9,6 +9,7 @@ import base64
 import io
 import logging
 import re
+import unicodedata
 import warnings
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -25,6 +26,11 @@ _MIME = {".ttf": "font/ttf", ".svg": "image/svg+xml"}
 
 
 _PICTURE = re.compile(r"data:(image/svg\+xml|image/png);base64,([A-Za-z0-9+/]+=*)")
+
+
+_FACE = re.compile(r'@font-face\s*\{[^}]*?font-family:\s*"([^"]+)"')
+_LETTERS = re.compile(rb"<[0-9a-f]{4}> <([0-9a-f]+)>")
+_ALL_CODES = b"<0000> <ffff>"  # the range of codes at the head of every such map
 
 
 class PageRefused(InputRefused):
@@ -67,9 +73,12 @@ def render_pdf(
         attachments=attached, custom_metadata=False, uncompressed_pdf=True,
     )  # fmt: skip
 
+    families = frozenset(_FACE.findall(stylesheet))
+
     def finish(_: Any, pdf: Any) -> None:
         finish_tags(pdf, html, field_name)
         name_pdf_ua(pdf)
+        refused.extend(_foreign_letters(pdf, families))
 
     with _WarningsKept() as log, warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)  # WeasyPrint leaves its colour profile open
@@ -94,6 +103,43 @@ def render_pdf(
 def _first_page_holds(pages: Sequence[Any]) -> bool:
     """Do the contents begin on page 2, or is there none (a template of the user's own)?"""
     return not any(CONTENTS_ANCHOR in page.anchors for page in pages[2:])
+
+
+def _foreign_letters(pdf: Any, families: frozenset[str]) -> list[str]:
+    """Letters set in a font of this machine, and private ones.
+
+    On another machine they would look otherwise, or be missing. The note's text has none
+    (`runner.note.fonts`); a style sheet or a logo can bring some in. Without any font of its own a page
+    is set in what there is.
+    """
+    found = []
+    for font in pdf.objects if families else ():
+        if not isinstance(font, dict) or font.get("Subtype") not in ("/Type0", "/Type3"):
+            continue
+        texts = pdf.objects[int(font["ToUnicode"].split()[0])].stream
+        written = (text for part in texts if part != _ALL_CODES for text in _LETTERS.findall(part))
+        letters = sorted({letter for text in written for letter in _decoded(text) if letter != " "})
+        family = _family(pdf, font)
+        if family not in families:
+            found.append(f"set in {family} of this machine, not in the note's own fonts: {_numbers(letters)}")
+        elif private := [letter for letter in letters if unicodedata.category(letter) == "Co"]:
+            found.append(f"letters of private use, which mean nothing to a reader: {_numbers(private)}")
+    return found
+
+
+def _family(pdf: Any, font: Any) -> str:
+    if font["Subtype"] == "/Type3":
+        return str(font["BaseFont"])
+    inside = pdf.objects[int(font["DescendantFonts"][0].split()[0])]
+    return str(pdf.objects[int(inside["FontDescriptor"].split()[0])]["FontFamily"].string)
+
+
+def _numbers(letters: Sequence[str]) -> str:
+    return ", ".join(f"U+{ord(letter):04X}" for letter in letters[:10]) + (" ..." if len(letters) > 10 else "")
+
+
+def _decoded(text: bytes) -> str:
+    return bytes.fromhex(text.decode("ascii")).decode("utf-16-be")
 
 
 def _fetcher(files: Mapping[str, bytes], refused: list[str]) -> Any:

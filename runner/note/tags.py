@@ -1,9 +1,10 @@
 """The PDF's structure finished to PDF/A-3a and PDF/UA-1, where WeasyPrint leaves something out.
 
 Works on WeasyPrint's own objects before they are written. What is put right: running headers become
-artifacts, table headers say of what, names of elements get their tree, list items have a body, a link
-is one annotation that says where it leads, every attachment has a type that does not depend on the
-machine, and the signature field has its place in the structure before it is signed.
+artifacts, table headers say of what, names of elements get their tree, list items have a body, a figure
+says where on its page it stands and has its caption beside it, a link is one annotation that says where it
+leads, images are not interpolated, every attachment has a type that does not depend on the machine, and
+the signature field has its place in the structure before it is signed.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ _TYPES = {
     ".zip": "application/zip", ".parquet": "application/vnd.apache.parquet",
 }  # fmt: skip
 _PRINTED, _LOCKED = 4, 128
+_POINTS_PER_PIXEL = 0.75
 
 
 def finish_tags(pdf: Any, html: str, field_name: str) -> None:
@@ -45,6 +47,7 @@ class _Finish:
         self._walk(self._at(document), document, ())
         self._make_artifacts()
         self._links()
+        self._no_interpolation()
         self._types_of_attachments()
         self._signature_field(self._at(document), document, field_name)
         self._root["IDTree"] = self._pydyf.Dictionary({"Names": self._sorted_ids()})
@@ -72,6 +75,10 @@ class _Finish:
             element["A"]["Scope"] = "/Column" if "/THead" in above else "/Row"
         elif kind == "/TD" and not element["A"].get("Headers"):
             element["A"].pop("Headers", None)
+        elif kind == "/Figure":
+            self._place(element)
+        elif kind == "/NonStruct":
+            self._unwrap_figures(element, reference)
         elif kind == "/Link" and inside:
             element["S"] = "/Span"  # what the style adds to a link, such as the page's number
         if "ID" in element:
@@ -102,7 +109,7 @@ class _Finish:
 
     def _give_body(self, item: Any, reference: bytes) -> None:
         """What stands loose in a list item becomes its body."""
-        kinds = [None if isinstance(kid, int) else self._at(kid).get("S") for kid in item["K"]]
+        kinds = [self._kind(kid) for kid in item["K"]]
         loose = [kid for kid, kind in zip(item["K"], kinds, strict=True) if kind not in ("/Lbl", "/LBody")]
         if not loose:
             return
@@ -117,6 +124,27 @@ class _Finish:
             if not isinstance(kid, int):
                 self._at(kid)["P"] = place
         item["K"] = self._pydyf.Array([*(kid for kid in item["K"] if kid not in loose), *([] if bodies else [place])])
+
+    def _place(self, figure: Any) -> None:
+        """WeasyPrint gives the box in CSS pixels from the top of the page; PDF wants points from its foot."""
+        left, top, right, bottom = (value * _POINTS_PER_PIXEL for value in figure["A"]["BBox"])
+        height = self._at(figure["Pg"])["MediaBox"][3]
+        figure["A"]["BBox"] = self._pydyf.Array((left, height - bottom, right, height - top))
+
+    def _unwrap_figures(self, group: Any, reference: bytes) -> None:
+        """A figure stands beside its caption, not in a box of its own."""
+        kids = group["K"]
+        if not any(self._kind(kid) == "/Caption" for kid in kids):
+            return
+        group["S"] = "/Div"
+        for place, kid in enumerate(kids):
+            if self._kind(kid) == "/Div" and [self._kind(inner) for inner in self._at(kid)["K"]] == ["/Figure"]:
+                (figure,) = self._at(kid)["K"]
+                self._at(figure)["P"] = reference
+                kids[place] = figure
+
+    def _kind(self, kid: Any) -> str | None:
+        return None if isinstance(kid, int) else self._at(kid).get("S")
 
     def _sorted_ids(self) -> Any:
         names = self._pydyf.Array()
@@ -151,6 +179,13 @@ class _Finish:
             if isinstance(item, dict) and item.get("Subtype") == "/Link":
                 target = item["Contents"].string
                 item["Contents"] = self._pydyf.String(self._words.get(f"#{target}", target))
+
+    def _no_interpolation(self) -> None:
+        """PDF/A forbids to smooth pixels (ISO 19005-3, 6.2.8); WeasyPrint asks for it unless the style does not."""
+        for item in self._pdf.objects:
+            extra = getattr(item, "extra", {})
+            if extra.get("Subtype") == "/Image":
+                extra.pop("Interpolate", None)
 
     # ---- attachments and signature ---------------------------------------------------------------
 

@@ -1,69 +1,35 @@
 """Rules of PDF/A-3a (ISO 19005-3) and PDF/UA-1 (ISO 14289-1) that can be read from a file's structure.
 
 Written from the standards' clauses, not from what our files happen to hold; each finding names its clause.
-Not a validator: fonts' programs, colour profiles and reading order are not looked into.
+Here: catalogue, annotations, attachments, and the list of all rules. Beside it: how the file is written
+(`pdf_bytes`), letters and fonts' programs (`pdf_glyphs`), colours and images (`pdf_paint`), metadata
+(`pdf_xmp`), the tree and its content (`pdf_tree`, `pdf_tables`), the signature (`pdf_signed`). Reading order
+and whether words are the right ones is for people to see.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
-from xml.etree import ElementTree as ET
 
 import pikepdf
 from pikepdf import Array, Dictionary, Name, Stream
 
+from tests.note import pdf_bytes, pdf_glyphs, pdf_paint, pdf_signed, pdf_tables, pdf_xmp
 from tests.note.pdf_tree import content, kids_of, parent_tree, tree
-
-RDF = "{http://www.w3.org/1999/02/22-rdf-syntax-ns#}"
-A_ID, UA_ID = "{http://www.aiim.org/pdfa/ns/id/}", "{http://www.aiim.org/pdfua/ns/id/}"
-EXTENSION, SCHEMA = "{http://www.aiim.org/pdfa/ns/extension/}", "{http://www.aiim.org/pdfa/ns/schema#}"
-PROPERTY = "{http://www.aiim.org/pdfa/ns/property#}"
 
 
 def findings(pdf: pikepdf.Pdf, data: bytes) -> list[str]:
     """What is wrong, each with its clause. `data` are the bytes that `pdf` was opened from."""
     found: list[str] = []
-    for rule in (_file, _streams, _metadata, _catalog, _fonts, _graphics, _annotations, _attachments, tree, content):
+    for rule in RULES:
         found += [f"{rule.__name__.strip('_')}: {finding}" for finding in rule(pdf, data)]
     return found
 
 
-# ---- file ----------------------------------------------------------------------------------------
-
-
-def _file(pdf: pikepdf.Pdf, data: bytes) -> Iterator[str]:
-    if not re.match(rb"%PDF-1\.[0-7]\n%[\x80-\xff]{4}", data):
-        yield "A 6.1.2 header, or its line of binary signs"
-    if not re.search(rb"%%EOF\r?\n?$", data):
-        yield "A 6.1.3 data after the end of the file"
-    if "/Encrypt" in pdf.trailer:
-        yield "A 6.1.3 encrypted"
-    identifier = pdf.trailer.get("/ID")
-    if identifier is None or len(identifier) != 2 or not all(bytes(part) for part in identifier):
-        yield "A 6.1.3 no identifier in the trailer"
-    if len(pdf.objects) > 8_388_607:
-        yield "A 6.1.13 too many objects"
-    for item in pdf.objects:
-        yield from _limits(item)
-
-
-def _limits(item: Any) -> Iterator[str]:
-    if isinstance(item, pikepdf.String) and len(bytes(item)) > 32_767:
-        yield "A 6.1.13 a string is too long"
-    elif isinstance(item, Name) and len(str(item).encode()) > 128:
-        yield f"A 6.1.13 a name is too long: {item}"
-    elif isinstance(item, Array):
-        for part in item:
-            if not getattr(part, "is_indirect", False):
-                yield from _limits(part)
-    elif isinstance(item, Dictionary | Stream):
-        for key, part in item.items():
-            if len(key.encode()) > 128:
-                yield f"A 6.1.13 a key is too long: {key}"
-            if key != "/Contents" and not getattr(part, "is_indirect", False):
-                yield from _limits(part)
+# ---- streams and catalog --------------------------------------------------------------------------
 
 
 def _streams(pdf: pikepdf.Pdf, _: bytes) -> Iterator[str]:
@@ -78,51 +44,6 @@ def _streams(pdf: pikepdf.Pdf, _: bytes) -> Iterator[str]:
             yield "A 6.1.7.1 a stream lies outside of the file"
         if item.get("/Type") == Name.Metadata and "/Filter" in item:
             yield "A 6.6.2.1 (advice) metadata that plain programs cannot find"
-
-
-# ---- metadata and catalog ------------------------------------------------------------------------
-
-
-def _properties(root: ET.Element) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for description in root.iter(f"{RDF}Description"):
-        found |= dict(description.attrib)
-        for child in description:
-            found[child.tag] = "".join(child.itertext()).strip()
-    return found
-
-
-def _metadata(pdf: pikepdf.Pdf, _: bytes) -> Iterator[str]:
-    packet = bytes(pdf.Root.Metadata.read_bytes())
-    if pdf.Root.Metadata.get("/Type") != Name.Metadata or pdf.Root.Metadata.get("/Subtype") != Name.XML:
-        yield "A 6.6.2.1 the metadata stream has no type"
-    head = packet.split(b"?>", 1)[0]
-    if b"bytes=" in head or b"encoding=" in head:
-        yield "A 6.6.2.1 the packet's header has bytes or encoding"
-    root = ET.fromstring(packet)
-    found = _properties(root)
-    if (found.get(f"{A_ID}part"), found.get(f"{A_ID}conformance")) != ("3", "A"):
-        yield "A 6.6.4 the file does not name itself PDF/A-3a"
-    if found.get(f"{UA_ID}part") != "1":
-        yield "UA 5 the file does not name itself PDF/UA-1"
-    if not found.get("{http://purl.org/dc/elements/1.1/}title"):
-        yield "UA 7.1 no title"
-    described = {
-        (schema.findtext(f"{SCHEMA}namespaceURI"), item.findtext(f"{PROPERTY}name"))
-        for schema in root.iter()
-        for item in schema.iterfind(f"{SCHEMA}property/{RDF}Seq/{RDF}li")
-    }
-    if (UA_ID[1:-1], "part") not in described:
-        yield "A 6.6.2.3 the property pdfuaid:part is not described by an extension schema"
-    for schema in root.iter(f"{EXTENSION}schemas"):
-        for item in schema.iter(f"{RDF}li"):
-            if item.find(f"{PROPERTY}name") is not None:
-                for part in ("valueType", "category", "description"):
-                    if not item.findtext(f"{PROPERTY}{part}"):
-                        yield f"A 6.6.2.3.3 a described property has no {part}"
-    title = pdf.docinfo.get("/Title")
-    if title is not None and str(title) != found.get("{http://purl.org/dc/elements/1.1/}title"):
-        yield "the title is told in two ways"
 
 
 def _catalog(pdf: pikepdf.Pdf, _: bytes) -> Iterator[str]:
@@ -146,83 +67,17 @@ def _catalog(pdf: pikepdf.Pdf, _: bytes) -> Iterator[str]:
         yield "UA 7.1 the title is not shown"
     if len(pdf.pages) > 1 and "/Outlines" not in root:
         yield "UA 7.17 no bookmarks"
-    intents = [intent for intent in root.get("/OutputIntents", []) if intent.get("/S") == Name.GTS_PDFA1]
-    if len(intents) != 1 or not isinstance(intents[0].get("/DestOutputProfile"), Stream):
-        yield "A 6.2.3 no output intent with a profile"
-    else:
-        profile = intents[0].DestOutputProfile
-        if profile.get("/N") != 3 or profile.read_bytes()[16:20] != b"RGB " or profile.read_bytes()[36:40] != b"acsp":
-            yield "A 6.2.3 the profile is not for RGB"
-        if not intents[0].get("/OutputConditionIdentifier"):
-            yield "A 6.2.3 the output intent has no identifier"
 
 
 def _action(action: Any) -> Iterator[str]:
+    pages = {"/NextPage", "/PrevPage", "/FirstPage", "/LastPage"}
     if str(action.get("/S")) not in {"/GoTo", "/GoToR", "/URI", "/Named"}:
         yield f"A 6.5.1 action {action.get('/S')}"
-
-
-# ---- fonts and graphics --------------------------------------------------------------------------
-
-
-def _fonts(pdf: pikepdf.Pdf, _: bytes) -> Iterator[str]:
-    for item in pdf.objects:
-        if not isinstance(item, Dictionary) or item.get("/Type") != Name.Font:
-            continue
-        name = str(item.get("/BaseFont", "?"))
-        if item.get("/Subtype") in (Name.CIDFontType0, Name.CIDFontType2):
-            descriptor = item.get("/FontDescriptor", Dictionary())
-            if not any(key in descriptor for key in ("/FontFile", "/FontFile2", "/FontFile3")):
-                yield f"A 6.2.11.4.1 {name} is not embedded"
-            if item.get("/Subtype") == Name.CIDFontType2 and "/CIDToGIDMap" not in item:
-                yield f"A 6.2.11.3.2 {name} has no map to its letters"
-            if "/CIDSet" in descriptor:
-                yield f"A 6.2.11.4.2 {name} lists its letters, which must be complete then"
-            if not re.match(r"/[A-Z]{6}\+", name):
-                yield f"ISO 32000 9.6.4 {name} is a part of a font without a tag"
-        elif item.get("/Subtype") == Name.Type0:
-            if item.get("/Encoding") not in (Name("/Identity-H"), Name("/Identity-V")):
-                yield f"A 6.2.11.3.3 {name}: encoding"
-            if "/ToUnicode" not in item:
-                yield f"A 6.2.11.7.2 {name} has no ToUnicode"
-            else:
-                cmap = item.ToUnicode.read_bytes()
-                targets = re.findall(rb"<[0-9A-Fa-f]+>\s*<([0-9A-Fa-f]+)>", cmap)
-                if any(target.lower() in (b"0000", b"feff", b"fffe") for target in targets):
-                    yield f"A 6.2.11.7.2 {name} maps to a forbidden code"
-        else:
-            yield f"a font of an unexpected kind: {item.get('/Subtype')}"
-
-
-def _graphics(pdf: pikepdf.Pdf, _: bytes) -> Iterator[str]:
-    blends = {"/Normal", "/Multiply", "/Compatible"}
-    for item in pdf.objects:
-        if isinstance(item, Stream):
-            if item.get("/Subtype") == Name.Form and any(key in item for key in ("/OPI", "/PS", "/Ref")):
-                yield "A 6.2.9, UA 7.20 a form holds what it must not"
-            if item.get("/Subtype") == Name.Image and (item.get("/Interpolate") or "/Alternates" in item):
-                yield "A 6.2.8 an image is interpolated or has alternates"
-            if item.get("/Subtype") == Name.PS:
-                yield "A 6.2.9 PostScript"
-        for holder in _holders(item):
-            for state in holder.get("/ExtGState", Dictionary()).values():
-                if any(key in state for key in ("/TR", "/HTP")) or state.get("/TR2", Name.Default) != Name.Default:
-                    yield "A 6.2.5 a transfer function"
-                if str(state.get("/BM", "/Normal")) not in blends:
-                    yield f"A 6.2.10 blend mode {state.BM}"
-            spaces = holder.get("/ColorSpace", Dictionary())
-            for space in spaces.values() if isinstance(spaces, Dictionary) else []:
-                if "CMYK" in str(space):
-                    yield "A 6.2.4.3 colours for which there is no profile"
-
-
-def _holders(item: Any) -> Iterator[Any]:
-    if isinstance(item, Dictionary | Stream):
-        if "/ExtGState" in item or "/ColorSpace" in item:
-            yield item
-        own = item.get("/Resources")
-        if isinstance(own, Dictionary) and not own.is_indirect:
-            yield own
+    if action.get("/S") == Name.Named and str(action.get("/N")) not in pages:
+        yield f"A 6.5.1-2 named action {action.get('/N')}"
+    following = action.get("/Next", Array())
+    for after in following if isinstance(following, Array) else [following]:
+        yield from _action(after)
 
 
 # ---- annotations and attachments -----------------------------------------------------------------
@@ -236,8 +91,8 @@ def _outside(rectangle: list[float], page: pikepdf.Page) -> bool:
 def _annotations(pdf: pikepdf.Pdf, _: bytes) -> Iterator[str]:
     parents = parent_tree(pdf)
     for number, page in enumerate(pdf.pages, 1):
-        if "/AA" in page.obj:
-            yield f"A 6.5.2 page {number} has actions"
+        if "/AA" in page.obj or "/PresSteps" in page.obj:
+            yield f"A 6.5.2, 6.10 page {number} has actions or steps"
         notes = page.obj.get("/Annots", Array())
         if len(notes) and page.obj.get("/Tabs") != Name.S:
             yield f"UA 7.18.3 page {number}: order of the tabulator"
@@ -253,6 +108,8 @@ def _annotations(pdf: pikepdf.Pdf, _: bytes) -> Iterator[str]:
                 yield f"A 6.3.3 {kind} on page {number} has no appearance"
             if kind == "/Link" and not str(note.get("/Contents", "")):
                 yield f"UA 7.18.5 a link on page {number} says nothing"
+            if "/AP" in note and (set(note.AP.keys()) != {"/N"} or not isinstance(note.AP.N, Stream)):
+                yield f"A 6.3.3 {kind} on page {number}: its appearance is more than the normal one"
             if "/A" in note:
                 yield from _action(note.A)
             if kind == "/Widget" and ("/A" in note or "/AA" in note):
@@ -304,3 +161,19 @@ def _attachments(pdf: pikepdf.Pdf, _: bytes) -> Iterator[str]:
             yield f"A 6.8 {name} has no date"
         if file.get("/Params", Dictionary()).get("/Size") != len(file.read_bytes()):
             yield f"ISO 32000 7.11.4 {name}: size"
+        if bytes(file.get("/Params", Dictionary()).get("/CheckSum", b"")) not in (b"", _md5(file.read_bytes())):
+            yield f"ISO 32000 7.11.4 {name}: checksum"
+
+
+def _md5(data: bytes) -> bytes:
+    return hashlib.md5(data, usedforsecurity=False).digest()
+
+
+RULES: tuple[Callable[[pikepdf.Pdf, bytes], Iterator[str]], ...] = (
+    pdf_bytes.file_structure, pdf_bytes.operators_6_2_2, pdf_bytes.boundaries_6_1_13, pdf_bytes.resources_6_2_2,
+    _streams, pdf_xmp.metadata_6_6, _catalog, pdf_glyphs.glyphs, pdf_paint.output_intent_6_2_3,
+    pdf_paint.colours_6_2_4, pdf_paint.states_6_2_5, pdf_paint.pictures_6_2_8, pdf_paint.forms_6_2_9, _annotations,
+    _attachments, pdf_signed.signatures_6_4_3, tree, pdf_tables.grids_7_2, pdf_tables.headers_7_5,
+    pdf_tables.children_7_2, pdf_tables.headings_7_4_2, pdf_tables.roles_7_1, pdf_tables.languages_7_2,
+    pdf_tables.parents_14_7_4, pdf_tables.figures_7_3, content,
+)  # fmt: skip

@@ -68,7 +68,6 @@ def tree(pdf: pikepdf.Pdf, _: bytes) -> Iterator[str]:
     if [str(kid.S) for kid in kids_of(pdf.Root.StructTreeRoot)] != ["/Document"]:
         yield "UA 7.1 the structure does not begin with one Document"
     ids: dict[bytes, Any] = {}
-    level = 0
     for element, parent in all_elements:
         kind, over = str(element.S)[1:], str(parent.get("/S", "/StructTreeRoot"))[1:]
         if element.P.objgen != parent.objgen:
@@ -84,11 +83,6 @@ def tree(pdf: pikepdf.Pdf, _: bytes) -> Iterator[str]:
             yield f"UA 7.3 {kind} without a description"
         if kind == "Note" and "/ID" not in element:
             yield "UA 7.9 a note without a name"
-        if re.fullmatch(r"H[1-6]", kind):
-            depth = int(kind[1])
-            if depth > level + 1:
-                yield f"UA 7.4.2 heading {kind} after H{level}"
-            level = depth
         if (kind in ("Table", "L", "P", "Link") or re.fullmatch(r"H[1-6]", kind)) and not kids_of(element):
             yield f"an empty {kind}"
         if "/ID" in element:
@@ -96,46 +90,10 @@ def tree(pdf: pikepdf.Pdf, _: bytes) -> Iterator[str]:
             if key in ids:
                 yield f"UA 7.9 two elements are called {key!r}"
             ids[key] = element
-        attributes = element.get("/A", Dictionary())
-        if kind == "TH" and attributes.get("/Scope") not in (Name.Row, Name.Column, Name.Both):
-            yield "UA 7.5 a header of a table that says not of what"
     names = list(pdf.Root.StructTreeRoot.get("/IDTree", Dictionary()).get("/Names", []))
     keys = [bytes(key) for key in names[::2]]
     if keys != sorted(ids) or [ids[key].objgen for key in keys] != [element.objgen for element in names[1::2]]:
         yield "ISO 32000 14.7.2 names of elements are not in the tree of names, in order"
-    for element, _parent in all_elements:
-        headers = element.get("/A", Dictionary()).get("/Headers")
-        if headers is not None and (not len(headers) or any(bytes(key) not in ids for key in headers)):
-            yield "UA 7.5 a cell names headers that do not exist"
-    yield from _regular(all_elements)
-
-
-def _regular(all_elements: list[tuple[Any, Any]]) -> Iterator[str]:
-    for table, _ in all_elements:
-        if str(table.S) != "/Table":
-            continue
-        rows = [e for e, _ in all_elements if str(e.S) == "/TR" and _table_of(e) == table.objgen]
-        widths = []
-        hanging: dict[int, int] = {}
-        for row in rows:
-            width = sum(1 for left in hanging.values() if left)
-            hanging = {column: left - 1 for column, left in hanging.items() if left > 1}
-            for cell in kids_of(row):
-                attributes = cell.get("/A", Dictionary())
-                span, down = int(attributes.get("/ColSpan", 1)), int(attributes.get("/RowSpan", 1))
-                if down > 1:
-                    hanging |= {len(hanging) + n: down - 1 for n in range(span)}
-                width += span
-            widths.append(width)
-        if len(set(widths)) > 1:
-            yield f"UA 7.5 rows of a table have {sorted(set(widths))} columns"
-
-
-def _table_of(row: Any) -> Any:
-    node = row
-    while str(node.get("/S", "")) not in ("/Table", ""):
-        node = node.P
-    return node.objgen
 
 
 def content(pdf: pikepdf.Pdf, _: bytes) -> Iterator[str]:
@@ -170,12 +128,11 @@ def content(pdf: pikepdf.Pdf, _: bytes) -> Iterator[str]:
 
 def _walk(holder: Any, resources: Any, *, inside: bool) -> Iterator[tuple[str, int | None]]:
     stack: list[str] = ["form"] if inside else []
-    nested = deepest = 0
+    nested = 0
     for operands, operator in pikepdf.parse_content_stream(holder):
         name = str(operator)
         if name == "q":
             nested += 1
-            deepest = max(deepest, nested)
         elif name == "Q":
             nested -= 1
         elif name in ("BMC", "BDC"):
@@ -193,8 +150,6 @@ def _walk(holder: Any, resources: Any, *, inside: bool) -> Iterator[tuple[str, i
             yield "", mcid
         elif name == "EMC":
             stack.pop()
-        elif name in ("k", "K"):
-            yield "A 6.2.4.3 CMYK", None
         elif name in PAINTS:
             if not set(stack) & {"tagged", "artifact", "form"}:
                 yield f"{name} draws what is neither tagged nor an artifact", None
@@ -202,7 +157,5 @@ def _walk(holder: Any, resources: Any, *, inside: bool) -> Iterator[tuple[str, i
                 drawn = resources.get("/XObject", Dictionary()).get(str(operands[0]))
                 if isinstance(drawn, Stream) and drawn.get("/Subtype") == Name.Form:
                     yield from _walk(drawn, drawn.get("/Resources", resources), inside=True)
-    if deepest > 28:
-        yield f"A 6.1.13 {deepest} states inside of each other", None
     if nested or (stack and stack != ["form"]):
         yield "states or marks that are not closed", None

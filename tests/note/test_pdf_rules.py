@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import io
+import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pikepdf
 import pytest
-from pikepdf import Array, Dictionary, Name
+from pikepdf import Name
 
 from runner.evidence.campaign import Campaign
 from runner.note.build import NoteFiles, build_note
 from runner.seal.pdf import check_pdf, sign_pdf
 from runner.seal.pdfkey import pdf_key
 from tests.note.pdf_rules import findings
-from tests.note.pdf_tree import elements
 from tests.note.sample import PRICED, make_campaign
 
 
@@ -66,7 +64,7 @@ def test_a_link_is_one_annotation_that_says_where_it_leads(note: NoteFiles) -> N
         inside = [link for link in links if "/Dest" in link]
         assert len({(str(link.P) if "/P" in link else "", str(link.Rect)) for link in links}) == len(links)
         assert inside and not any(str(link.Contents) == str(link.Dest) for link in inside)
-        assert any(str(link.Contents) == "3 Durations" for link in inside)
+        assert any(re.fullmatch(r"\d+ Durations", str(link.Contents)) for link in inside)
 
 
 def test_dots_and_running_lines_are_artifacts(note: NoteFiles) -> None:
@@ -89,96 +87,6 @@ def test_types_of_attachments_come_from_us_not_from_the_machine(note: NoteFiles)
         types = {name[name.rfind(".") :]: str(spec.obj.EF.F.Subtype) for name, spec in pdf.attachments.items()}
     assert types[".qmd"] == "/text/markdown" and types[".toml"] == "/application/toml"
     assert types[".json"] == "/application/json" and types[".csv"] == "/text/csv"
-
-
-def change(item: Any, key: str, value: Any = None) -> None:
-    if value is None:
-        del item[key]
-    else:
-        item[key] = value
-
-
-def first(pdf: Any, kind: str) -> Any:
-    return next(element for element, _ in elements(pdf) if str(element.S) == kind)
-
-
-def described(pdf: Any) -> Any:
-    return next(e.A for e, _ in elements(pdf) if str(e.S) == "/TD" and "/Headers" in e.A)
-
-
-def loose(pdf: Any) -> None:
-    pdf.pages[0].contents_add(b"0 0 m 9 9 l S")
-
-
-def link(pdf: Any) -> Any:
-    return next(a for page in pdf.pages for a in page.obj.get("/Annots", []) if a.Subtype == Name.Link)
-
-
-def font(pdf: Any) -> Any:
-    return next(o for o in pdf.objects if isinstance(o, Dictionary) and o.get("/Subtype") == Name.Type0)
-
-
-def descriptor(pdf: Any) -> Any:
-    return next(o for o in pdf.objects if isinstance(o, Dictionary) and o.get("/Type") == Name.FontDescriptor)
-
-
-def spec(pdf: Any) -> Any:
-    return pdf.Root.AF[0]
-
-
-def metadata(pdf: Any, old: bytes, new: bytes) -> None:
-    packet = pdf.Root.Metadata.read_bytes()
-    assert old in packet
-    pdf.Root.Metadata.write(packet.replace(old, new))
-
-
-BROKEN: list[tuple[str, Callable[[Any], None]]] = [
-    ("A 6.6.4", lambda p: metadata(p, b'conformance="A"', b'conformance="B"')),
-    ("UA 5", lambda p: metadata(p, b"<pdfuaid:part>1<", b"<pdfuaid:part>2<")),
-    ("A 6.6.2.3 ", lambda p: metadata(p, b"Property:name>part<", b"Property:name>art<")),
-    ("A 6.6.2.3.3", lambda p: metadata(p, b"internal", b"")),
-    ("A 6.7.2.2", lambda p: change(p.Root, "/MarkInfo")),
-    ("UA 7.2 no language", lambda p: change(p.Root, "/Lang")),
-    ("the title is not shown", lambda p: change(p.Root, "/ViewerPreferences")),
-    ("UA 7.17", lambda p: change(p.Root, "/Outlines")),
-    ("A 6.2.3", lambda p: change(p.Root, "/OutputIntents")),
-    ("A 6.5.2", lambda p: change(p.Root, "/AA", Dictionary())),
-    ("A 6.5.1 action", lambda p: change(p.Root, "/OpenAction", Dictionary(S=Name.JavaScript))),
-    ("is not embedded", lambda p: change(descriptor(p), "/FontFile2")),
-    ("has no ToUnicode", lambda p: change(font(p), "/ToUnicode")),
-    ("A 6.3.2", lambda p: change(link(p), "/F", 2)),
-    ("UA 7.18.5 a link", lambda p: change(link(p), "/Contents")),
-    ("does not stand in the structure", lambda p: change(link(p), "/StructParent")),
-    ("UA 7.18.3", lambda p: change(p.pages[0].obj, "/Tabs")),
-    ("UA 7.18.1 a field", lambda p: change(p.Root.AcroForm.Fields[0], "/TU")),
-    ("/Widget on page 1 does not stand", lambda p: change(first(p, "/Form"), "/S", Name.Div)),
-    ("associated with nothing", lambda p: change(p.Root, "/AF", Array(list(p.Root.AF)[1:]))),
-    ("F and UF", lambda p: change(spec(p), "/UF")),
-    ("(advice) ", lambda p: change(spec(p), "/Desc")),
-    (": kind", lambda p: change(spec(p).EF.F, "/Subtype")),
-    ("has no date", lambda p: change(spec(p).EF.F, "/Params")),
-    (": relationship", lambda p: change(spec(p), "/AFRelationship")),
-    ("UA 7.3", lambda p: change(first(p, "/Figure"), "/Alt")),
-    ("UA 7.5 a header", lambda p: change(first(p, "/TH").A, "/Scope")),
-    ("the tree of names", lambda p: change(p.Root.StructTreeRoot, "/IDTree")),
-    ("names headers that do not exist", lambda p: change(described(p), "/Headers", Array(["no"]))),
-    ("A 6.7.3.4", lambda p: change(first(p, "/P"), "/S", Name.Paragraph)),
-    ("UA 7.2 /P in LI", lambda p: change(first(p, "/LBody"), "/S", Name.P)),
-    ("UA 7.4.2", lambda p: change(first(p, "/H2"), "/S", Name.H4)),
-    ("is in no element", lambda p: change(first(p, "/P"), "/K", Array())),
-    ("columns", lambda p: change(first(p, "/TH").A, "/ColSpan", 7)),
-    ("neither tagged nor an artifact", loose),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("finding", "harm"), BROKEN, ids=[finding for finding, _ in BROKEN])
-def test_every_rule_finds_what_breaks_it(note: NoteFiles, finding: str, harm: Callable[[Any], None]) -> None:
-    with pikepdf.open(note.pdf) as pdf:
-        harm(pdf)
-        out = io.BytesIO()
-        pdf.save(out)
-    found = check(out.getvalue())
-    assert any(finding in item for item in found), found[:5]
 
 
 def test_the_search_of_other_programs_types_has_no_part(tmp_path: Path) -> None:
