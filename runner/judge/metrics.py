@@ -16,12 +16,15 @@ from math import isqrt
 import numpy as np
 import numpy.typing as npt
 
+from runner.protocol.parallel import in_threads, spans_of
+from runner.protocol.predictions import Codes
+from runner.protocol.reference import Parts
 from runner.protocol.schema import OWN, BuiltInMetric, MetricName
 from runner.units import round_half_up
 
 _ROOT_DIGITS = 200  # two different sums of such roots differ long before
 _SHOWN_PLACES = 12
-_AT_ONCE = 1 << 20  # documents counted at once: temporary arrays stay small
+_AT_ONCE = 1 << 16  # documents counted at once: temporary arrays stay in the cache
 _Z = Decimal("1.959963984540054")  # 97.5 % quantile of the normal distribution
 
 Counts = list[list[int]]
@@ -38,13 +41,28 @@ class Undefined:
 Value = Fraction | Undefined
 
 
-def confusion(truth: npt.NDArray[np.int32], predicted: npt.NDArray[np.int32], classes: int) -> Counts:
+def confusion(truth: Codes, predicted: Codes, classes: int) -> Counts:
     """Counts of (truth, prediction) pairs; both arrays hold classes 0..classes-1, shape (documents,)."""
-    flat = np.zeros(classes * classes, dtype=np.int64)
-    for start in range(0, len(truth), _AT_ONCE):
-        pairs = truth[start : start + _AT_ONCE].astype(np.int64) * classes + predicted[start : start + _AT_ONCE]
-        flat += np.bincount(pairs, minlength=classes * classes)
-    result: Counts = flat.reshape(classes, classes).tolist()
+    return confusions(truth, predicted, classes)[0]
+
+
+def confusions(truth: Codes, predicted: Codes, classes: int, parts: Parts | None = None) -> list[Counts]:
+    """`confusion` of every part of the documents, in one pass; None: all documents are one part."""
+    count = 1 if parts is None else parts.count
+    cells = count * classes * classes
+
+    def counted(first: int, end: int) -> npt.NDArray[np.intp]:
+        pairs = truth[first:end].astype(np.int64)
+        if parts is not None:
+            pairs += parts.number[parts.codes[first:end]] * classes
+        pairs *= classes
+        pairs += predicted[first:end]
+        return np.bincount(pairs, minlength=cells)
+
+    flat = np.zeros(cells, dtype=np.int64)
+    for found in in_threads(counted, spans_of(len(truth), max(_AT_ONCE, 4 * cells))):
+        flat += found
+    result: list[Counts] = flat.reshape(count, classes, classes).tolist()
     return result
 
 

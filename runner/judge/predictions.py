@@ -40,13 +40,15 @@ def examine(path: Path, reference: Reference, *, sha256: str | None = None) -> E
     """
     try:
         predictions = read_predictions(path)
-    except InputRefused as error:
+        if sha256 is None or predictions.sha256 == sha256:
+            return compare(predictions, reference)
+    except InputRefused as error:  # ids are read while they are compared: they may turn out unreadable there
+        if error.file != str(path):
+            raise
         return Examined(None, None, (_check("predictions", False, error.in_one_line()), *_unassessed("ids")), None)
-    if sha256 is not None and predictions.sha256 != sha256:
-        reason = f"the file is not the one that the attempt wrote (sha256 {predictions.sha256[:12]}, row {sha256[:12]})"
-        failed = _check("predictions", False, reason)
-        return Examined(predictions.sha256, None, (failed, *_unassessed("ids")), None)
-    return compare(predictions, reference)
+    reason = f"the file is not the one that the attempt wrote (sha256 {predictions.sha256[:12]}, row {sha256[:12]})"
+    failed = _check("predictions", False, reason)
+    return Examined(predictions.sha256, None, (failed, *_unassessed("ids")), None)
 
 
 def compare(predictions: Predictions, reference: Reference) -> Examined:

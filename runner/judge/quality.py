@@ -18,17 +18,19 @@ from runner.judge.metrics import (
     Value,
     at_least,
     confusion,
+    confusions,
     decimal_text,
     fraction_text,
     is_exact,
     metric_value,
     short,
 )
+from runner.protocol.idcolumn import texts_at
+from runner.protocol.predictions import Codes
 from runner.protocol.procedure import Procedure, value_of
 from runner.protocol.reference import BaselineValues, Reference, answered
-from runner.protocol.schema import OWN, MetricName, Protocol, Quality
+from runner.protocol.schema import OWN, MetricName, Protocol, Quality, Subgroup
 
-Codes = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
 _LISTED_FLIPS = 100
 _ALL = "all"
@@ -49,12 +51,12 @@ class QualityResult:
 
 @dataclass(frozen=True)
 class _Group:
-    """Predictions on some documents of the corpus, counted once; `mask` None: all documents."""
+    """Predictions on some documents of the corpus, counted once; `subgroup` None: all documents."""
 
     name: str
     counts: Counts
     codes: Codes
-    mask: npt.NDArray[np.bool_] | None
+    subgroup: Subgroup | None = None
 
 
 @dataclass(frozen=True)
@@ -65,18 +67,29 @@ class _Meter:
     protocol: Protocol
     procedure: Procedure | None
 
-    def group(self, codes: Codes, name: str = _ALL, mask: npt.NDArray[np.bool_] | None = None) -> _Group:
-        truth, predicted = self.reference.truth, codes
-        if mask is not None:
-            truth, predicted = truth[mask], predicted[mask]
-        return _Group(name, confusion(truth, predicted, len(self.reference.table.labels)), codes, mask)
+    def everything(self, codes: Codes) -> _Group:
+        return _Group(_ALL, confusion(self.reference.truth, codes, len(self.reference.table.labels)), codes)
+
+    def subgroups(self, codes: Codes) -> Iterator[_Group]:
+        """The planned subgroups in the order of the protocol; those of one column are counted in one pass."""
+        counted: dict[tuple[str, str], Counts] = {}
+        planned = self.protocol.quality.subgroup
+        for column in dict.fromkeys(item.column for item in planned):
+            values = list(dict.fromkeys(item.value for item in planned if item.column == column))
+            parts = self.reference.groups[column].parts(values)
+            _, *counts = confusions(self.reference.truth, codes, len(self.reference.table.labels), parts)
+            counted.update({(column, value): found for value, found in zip(values, counts, strict=True)})
+        for item in planned:
+            yield _Group(f"{item.column}={item.value}", counted[item.column, item.value], codes, item)
 
     def value(self, metric: MetricName, group: _Group) -> Value:
         if metric != OWN:
             return metric_value(metric, group.counts)
         if self.procedure is None:
             raise AssertionError("a protocol with an own metric was judged without its procedure")
-        found = value_of(self.procedure, answered(self.reference, group.codes, group.mask))
+        part = group.subgroup
+        mask = None if part is None else self.reference.groups[part.column].mask(part.value)
+        found = value_of(self.procedure, answered(self.reference, group.codes, mask))
         return Undefined(f"{self.procedure.name} gives no value") if found is None else found
 
 
@@ -94,7 +107,7 @@ def judge_quality(
     """
     quality = protocol.quality
     meter = _Meter(reference, protocol, procedure)
-    here = meter.group(codes)
+    here = meter.everything(codes)
     main = _measured(meter, quality.metric, here, quality.threshold)
     checks = [_metric_check("metric", main)]
     metrics = [main, *([_measured(meter, "accuracy", here, None)] if quality.metric != "accuracy" else [])]
@@ -103,7 +116,7 @@ def judge_quality(
     if baseline is None:
         checks += [_no_baseline(name) for name in ("drop", "agreement", "flips")]
     else:
-        there = meter.group(baseline.codes)
+        there = meter.everything(baseline.codes)
         baseline_metric = _measured(meter, quality.metric, there, None)
         check, drop = _drop(meter, here, there)
         different = np.flatnonzero(codes != baseline.codes)
@@ -111,7 +124,7 @@ def judge_quality(
         agreement_value = Fraction(len(reference) - flips, len(reference))
         agreement = fraction_text(agreement_value, len(reference))
         checks += [check, _agreement(quality, agreement_value, agreement), _flips(quality, flips)]
-        listed = tuple(_flip(row, codes, baseline.codes, reference) for row in different[:_LISTED_FLIPS].tolist())
+        listed = _listed_flips(different[:_LISTED_FLIPS].tolist(), codes, baseline.codes, reference)
     for value in _subgroups(meter, codes):
         metrics.append(value)
         checks.append(_metric_check(f"subgroup {value.group}", value))
@@ -222,16 +235,19 @@ def _flips(quality: Quality, flips: int) -> Check:
     )
 
 
-def _flip(row: int, codes: Codes, baseline: Codes, reference: Reference) -> Flip:
+def _listed_flips(rows: list[int], codes: Codes, baseline: Codes, reference: Reference) -> tuple[Flip, ...]:
     labels = reference.table.labels
-    return Flip(document_id=reference.ids[row].as_py(), baseline_label=labels[baseline[row]], label=labels[codes[row]])
+    return tuple(
+        Flip(document_id=name or "", baseline_label=labels[baseline[row]], label=labels[codes[row]])
+        for row, name in zip(rows, texts_at(reference.ids, rows), strict=True)
+    )
 
 
 def _subgroups(meter: _Meter, codes: Codes) -> Iterator[MetricValue]:
-    for planned in meter.protocol.quality.subgroup:
-        mask = meter.reference.groups[planned.column].mask(planned.value)
-        group = meter.group(codes, f"{planned.column}={planned.value}", mask)
-        yield _measured(meter, planned.metric or meter.protocol.quality.metric, group, planned.minimum)
+    for group in meter.subgroups(codes):
+        planned = group.subgroup
+        if planned is not None:
+            yield _measured(meter, planned.metric or meter.protocol.quality.metric, group, planned.minimum)
 
 
 def _no_baseline(name: str) -> Check:

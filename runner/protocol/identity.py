@@ -10,57 +10,68 @@ from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from runner.corpus.identity import trimmed, without_case
 from runner.errors import show_value
 from runner.evidence.verdict import IdCounts
-from runner.protocol.matching import positions_of
+from runner.protocol.idcolumn import IdColumn, texts_at
+from runner.protocol.matching import Positions, in_same_order, positions_of
+from runner.protocol.parallel import in_threads, spans_of
 from runner.protocol.predictions import Predictions
 
 Integers = npt.NDArray[np.int64]
 Number = TypeVar("Number", bound=np.generic)
 _LISTED = 20
+_AT_ONCE = 1 << 18
 _COMPARED_FOR_HINTS = 100_000
 _FLOAT_LIKE = re.compile(r"[+-]?([0-9]+\.[0-9]*|[0-9]*\.?[0-9]+[eE][+-]?[0-9]+|nan|inf|NaN|Infinity)")
 
 
 @dataclass(frozen=True)
 class IdMatch:
-    """`positions[row]` is the document's place in the corpus, -1 for an unexpected id; shape (rows,)."""
+    """`positions[row]` is the document's place in the corpus, -1 for an unexpected id; shape (rows,).
+
+    None: row and place are the same number for all of them.
+    """
 
     counts: IdCounts
-    positions: Integers
+    positions: Positions | None
 
     def in_corpus_order(self, values: npt.NDArray[Number]) -> npt.NDArray[Number]:
         """Values of the rows, put in the order of the corpus. Only for an exact match."""
+        positions = self.positions
+        if positions is None:
+            return values
         ordered = np.empty_like(values)
-        ordered[self.positions] = values
+
+        def put(first: int, end: int) -> None:
+            ordered[positions[first:end]] = values[first:end]
+
+        in_threads(put, spans_of(len(values), _AT_ONCE))
         return ordered
 
 
-def match_ids(expected: pa.ChunkedArray, predictions: Predictions) -> IdMatch:
+def match_ids(expected: IdColumn, predictions: Predictions) -> IdMatch:
     """Compare the ids of a prediction file with the expected ones (distinct, in corpus order)."""
-    expected, observed = _alike(expected, predictions.ids)
-    if len(observed) == len(expected) and observed.equals(expected):
-        return IdMatch(_all_match(len(expected)), np.arange(len(expected), dtype=np.int64))
+    observed = predictions.ids
+    if in_same_order(expected, observed):
+        return IdMatch(_all_match(len(expected)), None)
     positions = positions_of(expected, observed)
     if _each_once(positions, len(expected)):
         return IdMatch(_all_match(len(expected)), positions)
     seen = np.bincount(positions[positions >= 0], minlength=len(expected))
     missing = np.flatnonzero(seen == 0)
     strangers = _rows_by_id(predictions, np.flatnonzero(positions < 0))
+    strangers_twice = [(name, rows) for name, rows in strangers.items() if len(rows) > 1]
     doubled = np.flatnonzero(seen > 1)
-    rows_of = _rows_by_position(positions, doubled)
-    twice = [(expected[place].as_py(), rows_of[place]) for place in doubled.tolist()]
-    twice += [(name, rows) for name, rows in strangers.items() if len(rows) > 1]
-    missing_ids = [expected[place].as_py() for place in missing[:_COMPARED_FOR_HINTS].tolist()]
+    twice = (*_rows_by_id_known(expected, positions, doubled[:_LISTED]), *strangers_twice)
+    missing_ids = [name or "" for name in texts_at(expected, missing[:_COMPARED_FOR_HINTS].tolist())]
     counts = IdCounts(
         expected_ids=len(expected),
         observed_ids=len(observed),
-        ids_match=not (len(missing) or len(strangers) or len(twice)),
+        ids_match=not (len(missing) or len(strangers) or len(doubled)),
         missing=len(missing),
-        duplicate=len(twice),
+        duplicate=len(doubled) + len(strangers_twice),
         unexpected=len(strangers),
         missing_listed=tuple(missing_ids[:_LISTED]),
         duplicate_listed=tuple(_with_lines(name, rows, predictions) for name, rows in twice[:_LISTED]),
@@ -77,12 +88,16 @@ def _all_match(documents: int) -> IdCounts:
     )
 
 
-def _each_once(positions: Integers, documents: int) -> bool:
+def _each_once(positions: Positions, documents: int) -> bool:
     """Is every place taken by exactly one row?"""
-    if len(positions) != documents or (documents and positions.min() < 0):
+    if len(positions) != documents or positions.min(initial=0) < 0:
         return False
     taken = np.zeros(documents, dtype=bool)
-    taken[positions] = True
+
+    def take(first: int, end: int) -> None:
+        taken[positions[first:end]] = True
+
+    in_threads(take, spans_of(documents, _AT_ONCE))
     return bool(taken.all())
 
 
@@ -105,27 +120,21 @@ def details(counts: IdCounts) -> tuple[str, ...]:
     return (*lines, *(f"hint: {hint}" for hint in counts.hints))
 
 
-def _alike(expected: pa.ChunkedArray, observed: pa.ChunkedArray) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
-    """Both in one text type: the small one (no copy) while all characters can be counted in 31 bits."""
-    small = all(pa.types.is_string(column.type) and column.nbytes < 1 << 31 for column in (expected, observed))
-    if small:
-        return expected, observed
-    return expected.cast(pa.large_string()), observed.cast(pa.large_string())
-
-
 def _rows_by_id(predictions: Predictions, rows: Integers) -> dict[str, list[int]]:
     """Rows of the unexpected ids, in file order; a null id is called `(null)`."""
     found: dict[str, list[int]] = {}
-    for row, name in zip(rows.tolist(), predictions.ids.take(pa.array(rows)).to_pylist(), strict=True):
+    for row, name in zip(rows.tolist(), texts_at(predictions.ids, rows.tolist()), strict=True):
         found.setdefault("(null)" if name is None else name, []).append(row)
     return found
 
 
-def _rows_by_position(positions: Integers, doubled: Integers) -> dict[int, list[int]]:
-    found: dict[int, list[int]] = {place: [] for place in doubled.tolist()}
-    for row in np.flatnonzero(np.isin(positions, doubled)).tolist():
-        found[int(positions[row])].append(row)
-    return found
+def _rows_by_id_known(expected: IdColumn, positions: Positions, places: Integers) -> list[tuple[str, list[int]]]:
+    """Ids of a few places, and the rows that have them."""
+    names = texts_at(expected, places.tolist())
+    return [
+        (name or "", np.flatnonzero(positions == place).tolist())
+        for name, place in zip(names, places.tolist(), strict=True)
+    ]
 
 
 def _with_lines(name: str, rows: Sequence[int], predictions: Predictions) -> str:

@@ -14,6 +14,7 @@ from runner.corpus.table import table_files
 from runner.errors import InputRefused, show_value
 from runner.evidence.campaign import Campaign
 from runner.evidence.canonical import content_sha256, load_json_file, records_sha256, sha256_file
+from runner.protocol.idcolumn import all_texts
 from runner.protocol.labels import LabelTable, label_table
 from runner.protocol.lengths import effective_max_length
 from runner.protocol.modelfiles import ModelFolder, model_path, resolve_model
@@ -268,7 +269,8 @@ def _baseline(
     baseline = checked_baseline(predictions, reference)
     if procedure is not None:
         _try_out(procedure, reference, baseline)
-    rows = zip(predictions.ids.to_pylist(), predictions.labels.to_pylist(), strict=True)
+    ids = (name or "" for name in all_texts(predictions.ids))
+    rows = zip(ids, predictions.labels.to_pylist(), strict=True)
     return _locked_file(campaign, path).model_copy(update={"records_sha256": records_sha256(rows)})
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,23 +17,24 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from runner.corpus.columns import NAME_THE_COLUMNS, column_places
 from runner.corpus.parquet import mapped
 from runner.corpus.read import iter_table
 from runner.errors import InputRefused, show_value
 from runner.evidence.canonical import sha256_file
+from runner.protocol.idcolumn import AGAIN, HeldIds, IdColumn, ParquetIds, ParquetTable, as_text, readable_parquet
+from runner.protocol.parallel import in_threads
 
 Integers = npt.NDArray[np.int64]
-Codes = npt.NDArray[np.int32]
+Codes = npt.NDArray[np.signedinteger[Any]]
+"""Classes, as the smallest whole numbers that hold all of them: ten million documents are ten megabytes."""
 Floats = npt.NDArray[np.float64]
 _LISTED = 20
 _NUMBER = re.compile(
     r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[+-]?[0-9]+)?|[+-]?(?:nan|inf|infinity)", re.IGNORECASE | re.ASCII
 )
 _NEEDED = "a prediction file needs the columns id and label, named exactly so; score is optional"
-_AGAIN = "write the file again as Parquet with text columns id and label"
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class Predictions:
 
     path: Path
     sha256: str
-    ids: pa.ChunkedArray
+    ids: IdColumn
     labels: pa.ChunkedArray
     score: Floats | None
     scores_finite: bool
@@ -70,89 +72,58 @@ def read_predictions(path: Path) -> Predictions:
 
 
 def _read_parquet(path: Path) -> Predictions:
-    try:
-        source = mapped(path)
-        schema = pq.read_schema(source)
-        column_places(schema.names, ("id", "label"), path)
-        columns = [name for name in ("id", "label", "score", "scores") if name in schema.names]
-        table = pq.read_table(source, columns=columns, read_dictionary=["label"])
-    except OSError as error:
-        raise InputRefused(
-            f"the prediction file cannot be read: {error.strerror or error}", file=path, next_step=_AGAIN
-        ) from None
-    except pa.ArrowException as error:
-        raise InputRefused(f"not a Parquet file: {str(error).splitlines()[0]}", file=path, next_step=_AGAIN) from None
-    if pa.types.is_floating(schema.field("id").type):
-        raise InputRefused(
-            "ids look like floating-point numbers; keep them as text", file=path, column="id", next_step=_AGAIN
-        )
-    score = _as_floats(table["score"], path) if "score" in columns else None
-    finite = _all_finite(table["scores"]) if "scores" in columns else True
-    return Predictions(
-        path, sha256_file(path), _as_text(table, "id", path), _as_text(table, "label", path), score, finite, None, ()
-    )
-
-
-def _as_text(table: pa.Table, name: str, path: Path) -> pa.ChunkedArray:
-    """Text stays, dictionaries of text stay, whole numbers become their digits; the rest is refused."""
-    column = table[name]
-    value_type = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    if pa.types.is_string(value_type) or pa.types.is_large_string(value_type):
-        _refuse_what_is_not_utf8(column, name, path)
-        return column
-    try:
-        return column.cast(pa.string())
-    except pa.ArrowException:
-        raise InputRefused(
-            f"a column of type {column.type} is no text", file=path, column=name, next_step=_AGAIN
-        ) from None
-
-
-def _refuse_what_is_not_utf8(column: pa.ChunkedArray, name: str, path: Path) -> None:
-    """Parquet declares text but does not check it: the first row whose bytes are none is named."""
-    row = 0
-    for chunk in column.chunks:
-        try:
-            (chunk.dictionary if pa.types.is_dictionary(chunk.type) else chunk).validate(full=True)
-        except pa.ArrowInvalid:
-            raw = (
-                chunk.cast(pa.large_binary())
-                if not pa.types.is_dictionary(chunk.type)
-                else (chunk.dictionary.cast(pa.large_binary()).take(chunk.indices))
+    with ThreadPoolExecutor(1) as beside:
+        sha256 = beside.submit(sha256_file, path)
+        with readable_parquet(path):
+            source = mapped(path)
+        table = ParquetTable(path, source)
+        names = table.schema.names
+        column_places(names, ("id", "label"), path)
+        if pa.types.is_floating(table.schema.field("id").type):
+            raise InputRefused(
+                "ids look like floating-point numbers; keep them as text", file=path, column="id", next_step=AGAIN
             )
-            for place, data in enumerate(raw.to_pylist()):
-                try:
-                    (data or b"").decode("utf-8")
-                except UnicodeDecodeError as error:
-                    raise InputRefused(
-                        f"not UTF-8: byte 0x{data[error.start]:02x} cannot be read",
-                        file=path,
-                        line=row + place + 1,
-                        column=name,
-                        next_step="write the text columns as UTF-8",
-                    ) from None
-        row += len(chunk)
+        if "score" in names:
+            _check_score_type(table.schema.field("score").type, path)
+        labels, score, finite = _columns(table, [name for name in ("label", "score", "scores") if name in names])
+        return Predictions(path, sha256.result(), ParquetIds(table, "id"), labels, score, finite, None, ())
 
 
-def _as_floats(column: pa.ChunkedArray, path: Path) -> Floats:
-    if not (pa.types.is_floating(column.type) or pa.types.is_integer(column.type)):
+def _columns(table: ParquetTable, names: list[str]) -> tuple[pa.ChunkedArray, Floats | None, bool]:
+    """Labels, scores, and whether every score of every class is finite; the last column is seen and not held."""
+    score = np.empty(len(table), dtype=np.float64) if "score" in names else None
+
+    def read(first: int, end: int) -> tuple[list[pa.Array], bool]:
+        labels, finite = [], True
+        for row, batch in table.batches(first, end, names, encoded=["label"]):
+            labels.append(as_text(batch.column("label"), "label", table.path, row=row, keep_encoded=True))
+            if score is not None:
+                values = batch.column("score").cast(pa.float64())
+                score[row : row + len(batch)] = values.to_numpy(zero_copy_only=False)
+            if "scores" in names:
+                finite &= _all_finite(batch.column("scores"))
+        return labels, finite
+
+    parts = in_threads(read, table.spans())
+    labels = [chunk for part, _ in parts for chunk in part]
+    return pa.chunked_array(labels or [pa.array([], pa.string())]), score, all(finite for _, finite in parts)
+
+
+def _check_score_type(kind: pa.DataType, path: Path) -> None:
+    if not (pa.types.is_floating(kind) or pa.types.is_integer(kind)):
         raise InputRefused(
-            f"the scores are not numbers but {column.type}",
+            f"the scores are not numbers but {kind}",
             file=path,
             column="score",
             next_step="write the scores as floating-point numbers from 0 to 1, or leave the column out",
         )
-    values: Floats = column.cast(pa.float64()).to_numpy()
-    return values
 
 
-def _all_finite(column: pa.ChunkedArray) -> bool:
-    """Every score of every class is finite; a list column is looked at chunk by chunk."""
-    return all(
-        bool(np.isfinite(chunk.flatten().to_numpy(zero_copy_only=False).astype(np.float64)).all())
-        for chunk in column.chunks
-        if pa.types.is_list(chunk.type) or pa.types.is_large_list(chunk.type)
-    )
+def _all_finite(column: pa.Array) -> bool:
+    """Every score of every class is finite, where a row has a list of them."""
+    if not (pa.types.is_list(column.type) or pa.types.is_large_list(column.type)):
+        return True
+    return bool(np.isfinite(column.flatten().to_numpy(zero_copy_only=False).astype(np.float64)).all())
 
 
 def _read_text(path: Path) -> Predictions:
@@ -172,7 +143,7 @@ def _read_text(path: Path) -> Predictions:
     return Predictions(
         path,
         sha256_file(path),
-        pa.chunked_array([pa.array(ids, pa.string())]),
+        HeldIds(pa.chunked_array([pa.array(ids, pa.string())])),
         pa.chunked_array([pa.array(labels, pa.string())]),
         np.array(scores) if has_score else None,
         True,
@@ -203,24 +174,30 @@ def _number(text: str | None, line: int, faults: list[str]) -> float:
     return math.nan
 
 
+def class_type(classes: int) -> type[np.signedinteger[Any]]:
+    """The smallest type for the classes 0 to `classes` - 1, and -1 for none."""
+    return next((kind for kind in (np.int8, np.int16) if classes <= np.iinfo(kind).max), np.int32)
+
+
 def label_codes(labels: pa.ChunkedArray, table: tuple[str, ...]) -> Codes:
     """Index of every label in the table, -1 where it is none of them. Shape (rows,)."""
     known = pa.array(table, pa.string())
-    parts = []
+    codes: Codes = np.empty(len(labels), dtype=class_type(len(table)))
+    row = 0
     for chunk in labels.chunks:
+        found = codes[row : row + len(chunk)]
         if pa.types.is_dictionary(chunk.type):
-            of_entry = _index_in(chunk.dictionary, known)
-            entries = pc.fill_null(chunk.indices, -1).to_numpy(zero_copy_only=False)
-            codes = np.append(of_entry, np.int32(-1))[entries]
+            of_entry = np.append(_index_in(chunk.dictionary, known), -1).astype(codes.dtype)
+            found[:] = of_entry[pc.fill_null(chunk.indices, -1).to_numpy(zero_copy_only=False)]
         else:
-            codes = _index_in(chunk, known)
-        parts.append(codes)
-    return np.concatenate(parts) if parts else np.empty(0, dtype=np.int32)
+            found[:] = _index_in(chunk, known)
+        row += len(chunk)
+    return codes
 
 
-def _index_in(values: Any, known: pa.Array) -> Codes:
+def _index_in(values: Any, known: pa.Array) -> npt.NDArray[np.int32]:
     found = pc.index_in(values.cast(pa.string()), value_set=known)
-    codes: Codes = pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int32)
+    codes: npt.NDArray[np.int32] = pc.fill_null(found, -1).to_numpy(zero_copy_only=False)
     return codes
 
 

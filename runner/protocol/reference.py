@@ -7,9 +7,11 @@ verified too (M53), and ten million documents stay small.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock as ThreadLock
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,10 +24,14 @@ from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
 from runner.evidence.canonical import sha256_file
 from runner.evidence.verdict import IdCounts
+from runner.protocol.idcolumn import IdColumn, ParquetIds, ParquetTable, texts_at
 from runner.protocol.identity import describe, details, match_ids
 from runner.protocol.labels import LabelTable, table_of
+from runner.protocol.parallel import in_threads
 from runner.protocol.predictions import (
+    Codes,
     Predictions,
+    class_type,
     label_codes,
     label_faults,
     read_predictions,
@@ -34,9 +40,17 @@ from runner.protocol.predictions import (
 from runner.protocol.procedure import Answered
 from runner.protocol.schema import Lock, LockedCorpus, LockedFile, Model
 
-Codes = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
 _GROUP = "group:"
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Documents in `count` parts: `number[codes[document]]` is the part of a document, from 0."""
+
+    codes: Codes
+    number: npt.NDArray[np.int64]
+    count: int
 
 
 @dataclass(frozen=True)
@@ -53,13 +67,19 @@ class Group:
         found: npt.NDArray[np.bool_] = self.codes == self.values.index(value)
         return found
 
+    def parts(self, values: Sequence[str]) -> Parts:
+        """Part 0 holds the documents with none of these (distinct) values, part 1 those with the first, and so on."""
+        part = {value: number for number, value in enumerate(values, start=1)}
+        number = np.array([part.get(value, 0) for value in self.values], dtype=np.int64)
+        return Parts(self.codes, number, len(values) + 1)
+
 
 @dataclass(frozen=True)
 class Reference:
     """One corpus in its order: ids, right answers as classes of the table, groups."""
 
     corpus_id: str
-    ids: pa.ChunkedArray
+    ids: IdColumn
     truth: Codes
     table: LabelTable
     groups: Mapping[str, Group]
@@ -100,12 +120,25 @@ def load_reference(campaign: Campaign, lock: Lock, corpus_id: str) -> Reference:
 
 def reference_of(path: Path, corpus_id: str, table: LabelTable, model: Model) -> Reference:
     """The content of one reference file, labels as classes of the table."""
-    source = mapped(path)
-    names = pq.read_schema(source).names
+    file = ParquetTable(path, mapped(path))
+    names = [name for name in file.schema.names if name == "label" or name.startswith(_GROUP)]
     # Repeated values are never made into texts: ten million labels are ten million small numbers.
-    columns = pq.read_table(source, read_dictionary=[name for name in names if name != "id"])
-    groups = {name.removeprefix(_GROUP): _group(columns[name]) for name in names if name.startswith(_GROUP)}
-    return Reference(corpus_id, columns["id"], _truth(columns["label"], table, model), table, groups)
+    index = {label: number for number, label in enumerate(table.labels)}
+    truth = _Coded(len(file), class_type(len(index)), lambda label: index[model.label_map.get(label, label)])
+    coded = {name: truth if name == "label" else _Coded.by_appearance(len(file)) for name in names}
+
+    def read(first: int, end: int) -> None:
+        for row, batch in file.batches(first, end, names, encoded=names):
+            for name, column in coded.items():
+                column.put(row, batch.column(name))
+
+    in_threads(read, file.spans())
+    groups = {
+        name.removeprefix(_GROUP): Group(column.codes, tuple(column.values))
+        for name, column in coded.items()
+        if name != "label"
+    }
+    return Reference(corpus_id, ParquetIds(file, "id"), truth.codes, table, groups)
 
 
 def locked_corpus(lock: Lock, corpus_id: str) -> LockedCorpus:
@@ -157,8 +190,8 @@ def answered(reference: Reference, codes: Codes, mask: npt.NDArray[np.bool_] | N
     predicted = codes if mask is None else codes[mask]
 
     def ids() -> list[str]:
-        found: list[str] = (reference.ids if mask is None else reference.ids.filter(pa.array(mask))).to_pylist()
-        return found
+        listed = range(len(reference)) if mask is None else np.flatnonzero(mask).tolist()
+        return [name or "" for name in texts_at(reference.ids, listed)]
 
     return Answered(names[truth].tolist(), names[predicted].tolist(), reference.table.labels, ids)
 
@@ -189,24 +222,29 @@ def _baseline_refused(predictions: Predictions, what: str, counts: IdCounts) -> 
     )
 
 
-def _group(column: pa.ChunkedArray) -> Group:
-    """Codes in one common list of values; a file written without dictionaries is encoded here."""
-    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    encoded = encoded.unify_dictionaries()
-    parts = [chunk.indices.to_numpy(zero_copy_only=False).astype(np.int32) for chunk in encoded.chunks]
-    values = encoded.chunk(0).dictionary.to_pylist() if encoded.num_chunks else []
-    return Group(np.concatenate(parts) if parts else np.empty(0, dtype=np.int32), tuple(values))
+class _Coded:
+    """A column of repeated values as numbers, filled from several threads; `codes` has the shape (documents,)."""
 
+    def __init__(self, documents: int, kind: type[np.signedinteger[Any]], code_of: Callable[[str], int]) -> None:
+        self.codes: Codes = np.empty(documents, dtype=kind)
+        self.values: dict[str, int] = {}
+        self._code_of = code_of
+        self._lock = ThreadLock()
 
-def _truth(column: pa.ChunkedArray, table: LabelTable, model: Model) -> Codes:
-    """Class of every right answer: corpus label, through the label map, to the model's index."""
-    encoded = _group(column)
-    index = {label: number for number, label in enumerate(table.labels)}
-    classes = np.array(list(_mapped(encoded.values, index, model)), dtype=np.int32)
-    truth: Codes = classes[encoded.codes]
-    return truth
+    @classmethod
+    def by_appearance(cls, documents: int) -> _Coded:
+        """Numbered in the order in which the values are met."""
+        coded = cls(documents, np.int32, lambda _: len(coded.values))
+        return coded
 
+    def put(self, row: int, column: pa.Array) -> None:
+        """The values of the rows from `row` on."""
+        encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+        numbers = np.array([self._code(value) for value in encoded.dictionary.to_pylist()], dtype=self.codes.dtype)
+        self.codes[row : row + len(column)] = numbers[encoded.indices.to_numpy(zero_copy_only=False)]
 
-def _mapped(labels: tuple[str, ...], index: Mapping[str, int], model: Model) -> Iterator[int]:
-    for label in labels:
-        yield index[model.label_map.get(label, label)]
+    def _code(self, value: str) -> int:
+        with self._lock:
+            if value not in self.values:
+                self.values[value] = self._code_of(value)
+            return self.values[value]
