@@ -134,14 +134,16 @@ def check_signature(data: bytes, signature: bytes, purpose: Purpose, signers: Pa
 def read_signers(path: Path) -> tuple[str, ...]:
     """Lines of a signers file that name somebody; refused when missing, unreadable or empty."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_bytes().decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InputRefused(
             f"the signers file cannot be read: {error}",
             file=path,
             next_step="give an OpenSSH allowed_signers file: one line per signer, name, key type, key",
         ) from None
-    lines = tuple(line for line in text.splitlines() if line.strip() and not line.startswith("#"))
+    # Lines as ssh-keygen sees them: a form feed or a Unicode line separator in a comment begins no new one.
+    lines = tuple(line.strip(" \t\r") for line in text.split("\n"))
+    lines = tuple(line for line in lines if line and not line.startswith("#"))
     if not lines:
         raise InputRefused(
             "the signers file names nobody",
@@ -177,7 +179,8 @@ def _check_signer(
                 "-Y", "verify", "-f", str(allowed), "-I", name, "-n", purpose.value, "-s", str(file), stdin=data
             )
             if done.returncode == 0:
-                shown = show_text(name)
+                # `*` says who may sign, not who did.
+                shown = f"somebody who matches {show_text(name)}" if set("*?") & set(name) else show_text(name)
                 return SignatureCheck(True, shown, fingerprint, f"signed by {shown}")
             reason = _last_line(done).removeprefix(f"{allowed}:1: ")
             refusal = f"the signers file does not allow this: {show_text(reason)}"

@@ -93,9 +93,33 @@ def test_m53_a_negated_pattern_names_no_signer(tmp_path: Path, signature: bytes,
     signers.write_text(f"!me,buyer@example.org {key.public_key}\n", encoding="utf-8")
     assert check_signature(DATA, signature, Purpose.NOTE, signers).signer == "buyer@example.org"
     signers.write_text(f"!me,* {key.public_key}\n", encoding="utf-8")
-    assert check_signature(DATA, signature, Purpose.NOTE, signers).signer == "*"
+    assert check_signature(DATA, signature, Purpose.NOTE, signers).signer == "somebody who matches *"
     signers.write_text(f"!buyer@example.org,buyer@example.org {key.public_key}\n", encoding="utf-8")
     assert not check_signature(DATA, signature, Purpose.NOTE, signers).valid, "excluded wins over named"
+
+
+@pytest.mark.parametrize("pattern", ["*", "*@example.org", "buye?@example.org", "!me,*"])
+def test_m53_a_pattern_says_who_may_sign_and_is_never_shown_as_who_did(
+    tmp_path: Path, signature: bytes, key: SigningKey, pattern: str
+) -> None:
+    signers = tmp_path / "signers"
+    signers.write_text(f"{pattern} {key.public_key}\n", encoding="utf-8")
+    signer = check_signature(DATA, signature, Purpose.NOTE, signers).signer
+    assert signer == f"somebody who matches {pattern.removeprefix('!me,')}"
+
+
+@pytest.mark.parametrize("character", ["\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029", "\r"])
+@pytest.mark.parametrize("before", ["", "  "])
+def test_m53_a_comment_of_the_signers_file_trusts_nobody(
+    tmp_path: Path, signature: bytes, key: SigningKey, character: str, before: str
+) -> None:
+    """ssh-keygen ends a line at a line feed only; what it reads as a comment must not name a signer for us."""
+    signers = tmp_path / "signers"
+    text = f"someone@example.org {key.public_key[:30]}AAAA\n{before}# gone:{character}me@example.org {key.public_key}\n"
+    signers.write_bytes(text.encode())
+    found = check_signature(DATA, signature, Purpose.NOTE, signers)
+    assert not found.valid and found.signer is None
+    assert found.reason == "the signer is not in the signers file"
 
 
 def test_signers_file_may_allow_only_other_purposes(tmp_path: Path, signature: bytes, key: SigningKey) -> None:
