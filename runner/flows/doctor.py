@@ -20,6 +20,7 @@ from runner.measure.oom import OomCounters
 _LEAST_FREE_BYTES = 1 << 30
 _EARLIEST_SENSIBLE_YEAR = 2026
 _BUSY_LOAD = 0.5
+_KFD = Path("/sys/class/kfd/kfd/proc")  # the AMD driver's list of processes
 _PANGO = ("pango-1.0", "pangoft2-1.0", "harfbuzz-subset")
 
 
@@ -87,6 +88,8 @@ def _instruments() -> Iterator[Ability]:
     module, reason = load_nvml()
     readings = "clocks, power, temperature, other processes"
     yield Ability("readings of NVIDIA cards", module is not None, reason or readings)
+    if _KFD.is_dir():
+        yield Ability("readings of AMD cards", True, f"{readings} (no throttling, no energy), from the kernel's files")
 
 
 def _tools(campaign: Campaign) -> Iterator[Ability]:

@@ -5,11 +5,13 @@ Every answer is tried, not read from a list: a small computation runs, or the re
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 _TIMEOUT_SECONDS = 180
+_OLDEST_FOR_TRITON = (7, 0)
 
 
 @dataclass(frozen=True)
@@ -52,17 +55,24 @@ def find(torch: Any) -> list[Ability]:
     cards = torch.cuda.device_count() if torch.cuda.is_available() else 0
     for index in range(cards):
         memory = torch.cuda.get_device_properties(index).total_memory / 2**30
-        found.append(Ability(f"card {index}", True, f"{torch.cuda.get_device_name(index)}, {memory:.1f} GiB"))
+        what = f"{torch.cuda.get_device_name(index)}, {memory:.1f} GiB"
+        tried = _tried(f"card {index}", _product(torch, f"cuda:{index}", torch.float32), None)
+        found.append(Ability(tried.name, tried.possible, what if tried.possible else f"{what}: {tried.why}"))
     if not cards:
         found.append(Ability("cards", False, f"only GPU=cpu can be measured here: {_why_no_card(torch)}"))
     found.extend(_amd(torch, cards))
     device = "cuda" if cards else "cpu"
     for name, dtype in (("fp32", torch.float32), ("bf16", torch.bfloat16), ("fp16", torch.float16)):
         found.append(_tried(f"precision {name}", _product(torch, device, dtype), _reserve(torch, name, device)))
-    found.append(_tried("int8-dynamic", lambda: _int8(torch), None))
+    found.append(_int8(torch, device))
     found.append(_tried("attention sdpa", lambda: _attention(torch, device), None))
-    found.append(_flash(device))
-    found.append(_compiler(device))
+    found.append(_flash(torch, device))
+    if cards:
+        found.append(_tried("engine packed", lambda: _varlen(torch), None))
+    if cards > 1:
+        nccl = torch.distributed.is_available() and torch.distributed.is_nccl_available()
+        found.append(Ability("devices 2 and more", nccl, "with NCCL" if nccl else "this build of torch has no NCCL"))
+    found.append(_compiler(torch, device))
     found.append(_onnx(device))
     return found
 
@@ -142,7 +152,23 @@ def _slow_on_cpu(precision: str) -> str | None:
     return f"works, but this processor has no {flag}: expect it to be slower than fp32"
 
 
-def _int8(torch: Any) -> object:
+def _int8(torch: Any, device: str) -> Ability:
+    """On the CPU torch's own; on a card that of torchao."""
+    if device == "cpu":
+        return _tried("int8-dynamic", lambda: _dynamic(torch), None)
+
+    def torchao() -> object:
+        from runner.measure.engines.loading import quantized
+
+        model = torch.nn.Sequential(torch.nn.Linear(64, 64)).to(device, torch.bfloat16)
+        return quantized(model, "int8-torchao", device, torch)(
+            torch.ones((32, 64), device=device, dtype=torch.bfloat16)
+        )
+
+    return _tried("int8-torchao", torchao, None)
+
+
+def _dynamic(torch: Any) -> object:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = torch.ao.quantization.quantize_dynamic(torch.nn.Sequential(torch.nn.Linear(8, 8)), {torch.nn.Linear})
@@ -154,24 +180,48 @@ def _attention(torch: Any, device: str) -> object:
     return torch.nn.functional.scaled_dot_product_attention(heads, heads, heads)
 
 
-def _flash(device: str) -> Ability:
+def _varlen(torch: Any) -> object:
+    """The kernel of engine `packed` on a card: two texts of three and five tokens."""
+    from runner.measure.engines.packed_attention import varlen_kernel
+
+    heads = torch.ones((8, 2, 64), device="cuda", dtype=torch.bfloat16)
+    bounds = torch.tensor([0, 3, 8], device="cuda", dtype=torch.int32)
+    return varlen_kernel()(heads, heads, heads, bounds, bounds, 5, 5).float().sum().item()
+
+
+def _flash(torch: Any, device: str) -> Ability:
+    name = "attention flash_attention_2"
     if device == "cpu":
-        return Ability("attention flash_attention_2", False, "needs a card")
-    import importlib.util
+        return Ability(name, False, "needs a card")
 
-    if importlib.util.find_spec("flash_attn") is None:
-        return Ability("attention flash_attention_2", False, "the package flash-attn is not installed")
-    return Ability("attention flash_attention_2", True, "the package flash-attn is installed")
+    def run() -> object:
+        heads = torch.ones((1, 4, 2, 64), device=device, dtype=torch.float16)
+        return importlib.import_module("flash_attn").flash_attn_func(heads, heads, heads).float().sum().item()
+
+    tried = _tried(name, run, None)
+    return Ability(name, False, "the package flash-attn is not installed") if "ModuleNotFound" in tried.why else tried
 
 
-def _compiler(device: str) -> Ability:
-    """torch.compile needs a C++ compiler on the CPU; on a card it brings its own."""
-    if device == "cuda":
-        return Ability("torch.compile", True, "for the card")
-    compiler = next((name for name in (os.environ.get("CXX"), "g++", "clang++") if name and shutil.which(name)), None)
+def _compiler(torch: Any, device: str) -> Ability:
+    """torch.compile writes C++ for the CPU; on a card Triton, whose launcher is compiled here all the same."""
+    names = ("g++", "clang++") if device == "cpu" else ("gcc", "clang")
+    own = os.environ.get("CXX" if device == "cpu" else "CC")
+    compiler = next((name for name in (own, *names) if name and shutil.which(name)), None)
     if compiler is None:
-        return Ability("torch.compile", False, "no C++ compiler (install g++)")
-    return Ability("torch.compile", True, f"with {compiler}")
+        return Ability("torch.compile", False, f"no C{'++' if device == 'cpu' else ''} compiler (install {names[0]})")
+    if device == "cpu":
+        return Ability("torch.compile", True, f"with {compiler}")
+    capability = tuple(torch.cuda.get_device_capability())
+    if not torch.version.hip and capability < _OLDEST_FOR_TRITON:
+        return Ability("torch.compile", False, f"Triton is not for compute capability {capability[0]}.{capability[1]}")
+    headers = Path(sysconfig.get_path("include")) / "Python.h"
+    if not headers.is_file():
+        return Ability("torch.compile", False, "the headers of Python are missing (install python3-dev)")
+    try:
+        triton = importlib.import_module("triton")
+    except Exception as error:  # a broken build may raise anything
+        return Ability("torch.compile", False, f"no Triton ({type(error).__name__})")
+    return Ability("torch.compile", True, f"with Triton {triton.__version__} and {compiler}")
 
 
 def _onnx(device: str) -> Ability:

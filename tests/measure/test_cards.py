@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -176,6 +177,48 @@ class TestWhatADriverDoesNotTell:
         found.sample()
         values, _, _ = found.summary()
         assert values == {"card0.allocator_requests": 6, "card0.allocator_retries": 2}
+
+
+class TestDoctor:
+    """Issue 6, point 9: what a card cannot do, and why, before a variant asks for it."""
+
+    @staticmethod
+    def torch(capability: tuple[int, int] = (9, 0)) -> Any:
+        return SimpleNamespace(
+            cuda=SimpleNamespace(get_device_capability=lambda: capability), version=SimpleNamespace(hip=None)
+        )
+
+    def test_the_compiler_of_a_card_needs_more_than_the_card(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Triton compiles its launcher with a C compiler and Python's headers, and is not for every card."""
+        from runner.measure import abilities
+
+        monkeypatch.delenv("CC", raising=False)
+        monkeypatch.setattr(abilities.shutil, "which", lambda name: None)
+        assert "no C compiler (install gcc)" in abilities._compiler(self.torch(), "cuda").why
+        monkeypatch.setattr(abilities.shutil, "which", lambda name: f"/usr/bin/{name}")
+        assert "not for compute capability 6.1" in abilities._compiler(self.torch((6, 1)), "cuda").why
+        monkeypatch.setattr(abilities.sysconfig, "get_path", lambda name: "/nowhere")
+        assert "headers of Python" in abilities._compiler(self.torch(), "cuda").why
+        monkeypatch.undo()
+        monkeypatch.setattr(abilities.shutil, "which", lambda name: f"/usr/bin/{name}")
+        monkeypatch.setattr(abilities.Path, "is_file", lambda path: True)
+        monkeypatch.setitem(sys.modules, "triton", None)
+        assert "no Triton" in abilities._compiler(self.torch(), "cuda").why
+        stand_in: Any = ModuleType("triton")
+        stand_in.__version__ = "3.7.0"
+        monkeypatch.setitem(sys.modules, "triton", stand_in)
+        assert abilities._compiler(self.torch(), "cuda").possible is True
+
+    def test_int8_of_the_cpu_is_not_offered_for_a_card(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        torch = pytest.importorskip("torch")
+        from runner.measure import abilities
+
+        assert abilities._int8(torch, "cpu").name == "int8-dynamic"
+        monkeypatch.setitem(sys.modules, "torchao.quantization", None)
+        layers = SimpleNamespace(to=lambda *_: torch.nn.Linear(64, 64, dtype=torch.bfloat16))
+        nn = SimpleNamespace(Sequential=lambda *_: layers, Linear=torch.nn.Linear)
+        found = abilities._int8(SimpleNamespace(nn=nn, bfloat16=torch.bfloat16), "cuda")
+        assert (found.name, found.possible) == ("int8-torchao", False) and "torchao is not installed" in found.why
 
 
 class TestAmd:
