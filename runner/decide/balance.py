@@ -29,6 +29,7 @@ from runner.decide.summaries import decimal_text, summarise
 from runner.errors import InputRefused
 from runner.evidence.attempt import Attempt, Status
 from runner.evidence.manifest import Manifest
+from runner.evidence.utilisation import with_fastest_rates
 from runner.evidence.verdict import Verdict
 from runner.pricing.core import Catalogue, cost_per_corpus
 from runner.pricing.happened import replaced_seconds
@@ -75,6 +76,7 @@ def build_balance(
     """
     excluded = dict(exclusions or {})
     _check_attempts(lock, attempts)
+    attempts = with_fastest_rates(attempts)
     judged = judge_fates(attempts, {verdict.attempt_id: verdict for verdict in verdicts}, excluded.keys())
     judged, surplus = hold_back_surplus(judged, protocol.measurement.passes_planned)
     documents = {corpus.id: corpus.documents for corpus in lock.judgement.corpora}

@@ -72,7 +72,13 @@ def decide(balance: Balance, protocol: Protocol) -> Decision:
         uncertain=(*past, *uncertain_about(balance, rows, chosen)),
         would_help=answer.would_help,
         different_stacks=balance.stack_differences,
-        what_if=what_if(balance, rows, chosen, tuple(option.row for option in answer.tied)),
+        what_if=what_if(
+            balance,
+            rows,
+            chosen,
+            tuple(option.row for option in answer.tied),
+            rule=answer.rule,
+        ),
         left_out=balance.left_out,
         warnings=(*(w for w in balance.warnings if w not in past), *different_work(compared, balance.deliverables)),
     )

@@ -85,7 +85,7 @@ def attempt_rows(
     `passes_planned`: passes beyond it that not every variant has count as nothing here too (M3).
     """
     rows = []
-    judged = judge_fates(attempts, verdicts, excluded)
+    judged = judge_fates(with_fastest_rates(attempts), verdicts, excluded)
     if passes_planned is not None:
         judged, _ = hold_back_surplus(judged, passes_planned)
     for item in judged:

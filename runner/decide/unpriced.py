@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from runner.decide.model import BalanceRow, Constraint, PackageOption
+from runner.decide.model import BalanceRow, Constraint, PackageChoice, PackageOption
 from runner.decide.options import DEPENDS_ON_TIME, Option, at_largest, at_smallest, sound
 from runner.decide.pick import pick
 
@@ -51,11 +51,15 @@ def could_be_priced(row: BalanceRow) -> tuple[int, ...]:
     return tuple(sorted(days))
 
 
-def least_if_priced(row: BalanceRow) -> Decimal | None:
-    """The least that a sound configuration can cost through a package without a price; None: there is none such."""
+def least_if_priced(row: BalanceRow, beside: PackageChoice) -> Decimal | None:
+    """The least that a sound configuration can cost through a package without a price; None: there is none such.
+
+    A package that is longer than `beside` on the same GPU is left out: it is never cheaper than that one per lot.
+    """
     costs = [
         cost
         for unknown in _unknown([row])
+        if (row.gpu != beside.gpu or beside.days is None or unknown.days < beside.days)
         for end in (at_largest, at_smallest)
         if (cost := _cost(row, end, unknown)) is not None
     ]

@@ -33,13 +33,26 @@ _JUMPS = {
 
 
 def what_if(
-    balance: Balance, rows: Sequence[BalanceRow], chosen: BalanceRow | None, tied: Sequence[BalanceRow]
+    balance: Balance,
+    rows: Sequence[BalanceRow],
+    chosen: BalanceRow | None,
+    tied: Sequence[BalanceRow],
+    *,
+    rule: str,
 ) -> tuple[Reason, ...]:
-    """Sentences about the chosen configuration, or about the tied ones (at most three) while it is undecided."""
+    """Sentences about the chosen configuration, or about the tied ones (at most three) while it is undecided.
+
+    `rule`: the rule that decided or stopped. Configurations that did different work are not comparable: then no price
+    decides between them; and only where an unknown price alone keeps it open does one price settle it.
+    """
     best = chosen or _cheapest(rows)
     found: list[Reason] = []
-    if best is not None and best.package is not None:
-        found += _prices(rows, best, balance.deliverables)
+    if rule != "rule.different-work" and best is not None and best.package is not None:
+        found += _prices(rows, best, decided=chosen is not None)
+        if rule == "rule.unpriced":
+            rentals = [row for row in rows if not row.own_machine]
+            possible = rivals(rentals, best.configuration_id, balance.deliverables)
+            found += _unpriced(possible, Decimal(best.package.total), best.package.currency)
     subjects = [chosen] if chosen is not None else list(tied)[:_MOST_SUBJECTS]
     for row in subjects:
         found += [*_window(row), *_deadline(row), *_quality(row), *_lots(row)]
@@ -68,51 +81,71 @@ def _cheapest(rows: Sequence[BalanceRow]) -> BalanceRow | None:
 # ---- prices --------------------------------------------------------------------------------------
 
 
-def _prices(rows: Sequence[BalanceRow], best: BalanceRow, deliverables: Sequence[str]) -> list[Reason]:
+def _prices(rows: Sequence[BalanceRow], best: BalanceRow, *, decided: bool) -> list[Reason]:
     """At which price per lot the winner flips: of the best one upwards, of each other one downwards."""
     assert best.package is not None
     cost = Decimal(best.package.total)
     others = [row for row in rows if row is not best and not row.own_machine]
-    found = []
-    possible = [(least, row) for row in others if (least := _least_cost(row)) is not None]
-    dearer = [(least, row) for least, row in possible if least > cost]
-    if (
-        dearer
-        and len(dearer) == len(possible)
-        and not _other_way(best, best.package, min(least for least, _ in dearer))
-    ):
-        least, row = min(dearer, key=lambda item: (item[0], item[1].configuration_id))
-        found.append(_price_up(best, best.package, least, row))
+    found = _upwards(others, best, best.package, cost) if decided else []
     for row in others:
-        if row.admissible and row.package is not None and Decimal(row.package.total) > cost and row.package.days:
-            found.append(
-                say(
-                    "what-if.price-down",
-                    name=row.configuration_id,
-                    days_count=str(row.package.days),
-                    gpu=row.gpu,
-                    limit_money=_per_lot(cost, row.package.total, row.package.price_per_lot, row.package.currency),
-                    price_money=f"{row.package.price_per_lot} {row.package.currency}",
-                )
+        package = row.package
+        if not row.admissible or package is None or package.days is None or Decimal(package.total) <= cost:
+            continue
+        if _holds(best, row.gpu, package.days):
+            continue  # the best one would rent the same package, and get cheaper with it
+        found.append(
+            say(
+                "what-if.price-down",
+                name=row.configuration_id,
+                days_count=str(package.days),
+                gpu=row.gpu,
+                limit_money=_per_lot(cost, package.total, package.price_per_lot, package.currency),
+                price_money=f"{package.price_per_lot} {package.currency}",
             )
-    for rival in rivals([row for row in rows if not row.own_machine], best.configuration_id, deliverables):
-        found += _unpriced(rival, cost, best.package.currency) if rival.cheaper else []
+        )
     return found
 
 
-def _least_cost(row: BalanceRow) -> Decimal | None:
-    """Smallest cost of a configuration at an end of its range, or through a package without a price."""
-    costs = [end.cost for end in (at_largest(row), at_smallest(row)) if end.admissible and end.cost is not None]
-    unpriced = least_if_priced(row)
-    return min(costs if unpriced is None else [*costs, unpriced], default=None)
+def _upwards(others: Sequence[BalanceRow], best: BalanceRow, package: PackageChoice, cost: Decimal) -> list[Reason]:
+    """The price of the best one's package from which another configuration costs no more; nothing if that is open.
+
+    What rents the same package gets dearer with it: of such a configuration only its other ways count.
+    """
+    ways = [(least, row) for row in others if (least := _other_ways(row, package)) is not None]
+    own = _other_ways(best, package)
+    if not ways:
+        return []
+    least, rival = min(ways, key=lambda item: (item[0], item[1].configuration_id))
+    unknown = [least_if_priced(row, package) for row in others]
+    equal_now = rival.committed_cost is not None and Decimal(rival.committed_cost) <= cost
+    stays_open = any(price is not None and price < least for price in unknown)
+    if least <= cost or equal_now or stays_open or (own is not None and own <= least):
+        return []
+    return [_price_up(best, package, least, rival)]
 
 
-def _other_way(best: BalanceRow, package: PackageChoice, limit: Decimal) -> bool:
-    """Whether another package of the best one would still be cheaper than `limit`: its price alone flips nothing."""
-    return any(
-        option.covers and option.available is not False and option.total is not None and Decimal(option.total) < limit
-        for option in best.packages
-        if (option.billing, option.days) != (package.billing, package.days)
+def _holds(row: BalanceRow, gpu: str, days: int) -> bool:
+    """Whether this package holds the configuration's window, at the largest or at the smallest durations."""
+    packages = [*row.packages, *(row.at_smallest.packages if row.at_smallest else ())]
+    return row.gpu == gpu and any(option.days == days and option.covers for option in packages)
+
+
+def _other_ways(row: BalanceRow, package: PackageChoice) -> Decimal | None:
+    """Smallest known cost at an end of the range where the row is admissible, without this package."""
+    ends = [(at_largest(row), row.packages)]
+    if row.at_smallest is not None:
+        ends.append((at_smallest(row), row.at_smallest.packages))
+    same = (package.gpu, package.billing, package.days)
+    return min(
+        (
+            Decimal(option.total)
+            for end, packages in ends
+            if end.admissible
+            for option in packages
+            if option.covers and option.available is not False and option.total is not None
+            if (row.gpu, option.billing, option.days) != same
+        ),
+        default=None,
     )
 
 
@@ -135,20 +168,28 @@ def _price_up(best: BalanceRow, package: PackageChoice, least: Decimal, rival: B
     return say("what-if.price-up", days_count=str(package.days), **values)
 
 
-def _unpriced(rival: Rival, cost: Decimal, currency: str) -> list[Reason]:
-    """The price below which an unpriced package of a sound configuration would be the cheapest."""
-    row = rival.row
-    if row.lots is None:
-        return []
+def _unpriced(possible: Sequence[Rival], cost: Decimal, currency: str) -> list[Reason]:
+    """The price below which an unpriced package makes a configuration the cheapest: the one that needs fewest lots."""
+    needed = {
+        (rival.row.gpu, days, rival.row.configuration_id): rival.row.lots * _periods(rival.row, days)
+        for rival in possible
+        if rival.cheaper and rival.row.lots is not None
+        for days in rival.days
+        if any(option.days == days and option.covers for option in rival.row.packages)
+    }
+    fewest = {
+        (gpu, days): min(n for (g, d, _), n in needed.items() if (g, d) == (gpu, days)) for gpu, days, _ in needed
+    }
     return [
         say(
             "what-if.unpriced",
-            name=row.configuration_id,
+            name=name,
             days_count=str(days),
-            gpu=row.gpu,
-            limit_money=f"{_flip(Fraction(cost) / (row.lots * _periods(row, days)), _PACKAGE_PLACES)} {currency}",
+            gpu=gpu,
+            limit_money=f"{_flip(Fraction(cost) / lots, _PACKAGE_PLACES)} {currency}",
         )
-        for days in rival.days
+        for (gpu, days, name), lots in needed.items()
+        if lots == fewest[gpu, days]
     ]
 
 

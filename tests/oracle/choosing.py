@@ -98,6 +98,7 @@ class Found:
     cost: Fraction | None
     unpriced: Fraction | None
     own: bool
+    price_open: bool = False
 
 
 @dataclass(frozen=True)
@@ -320,7 +321,8 @@ def look(case: Case, key: Key, pick: Callable[[list[Fraction]], Fraction]) -> Fo
             failing.append("too few lots planned")
         elif usable and not late:
             cost = min(usable)[0]
-    return Found(key, tuple(failing), seconds, delivered, cost, unpriced, own)
+    price_open = cost is not None and unpriced is not None and unpriced < cost
+    return Found(key, tuple(failing), seconds, delivered, cost, unpriced, own, price_open)
 
 
 # ---- rules 5, 6, 7, 10, 11, 12: the choice -----------------------------------------------------------
@@ -352,7 +354,7 @@ def open_questions(case: Case, found: Found) -> set[str]:
     """What remains uncertain about one configuration."""
     key = found.key
     questions = set()
-    if found.cost is not None and found.unpriced is not None and found.unpriced < found.cost:
+    if found.price_open:
         questions.add("price")
     if key[1] in case.added_later:
         questions.add("added later")
@@ -415,7 +417,7 @@ def with_price(case: Case, found: Found, gpu: str, days: int) -> Found:
     cost = unpriced_cost(case, found.key, found.window, prices)
     if cost is None or (found.cost is not None and found.cost <= cost):
         return found
-    return replace(found, failing=(), cost=cost)
+    return replace(found, failing=(), cost=cost, price_open=False)
 
 
 def pick(case: Case, all_found: list[Found]) -> Answer:
@@ -452,7 +454,10 @@ def pick(case: Case, all_found: list[Found]) -> Answer:
 def decide(case: Case) -> Answer:
     """The choice at the largest durations; it must hold at the smallest of all, and of any single one (rule 7)."""
     large = [look(case, key, max) for key in keys(case)]
-    small = [look(case, key, min) for key in keys(case)]
+    small = [
+        replace(look(case, found.key, min), price_open=found.price_open)  # a question of the balance, whatever the end
+        for found in large
+    ]
     answer = pick(case, large)
     if answer.chosen is None:
         return answer

@@ -29,7 +29,7 @@ def _jobs(rng: random.Random, corpora: tuple[str, ...], variants: list[str], sta
     if rng.random() < 0.3:
         jobs.append(Job("own", "check", seconds=3600, after=last, variant=rng.choice(variants)))
         last = ("own",)
-    measures = []
+    measures: list[str] = []
     for corpus in corpora:
         after = last if rng.random() < 0.5 or not measures else (measures[-1],)
         jobs.append(
@@ -45,7 +45,7 @@ def _jobs(rng: random.Random, corpora: tuple[str, ...], variants: list[str], sta
         last = ("read",)
     away = rng.random() < 0.5
     if rng.random() < 0.4:
-        days = rng.choice((2, 3, 7))
+        days = rng.choice((3, 3, 7))
         jobs.append(
             Job(
                 "collect",
@@ -131,8 +131,10 @@ def case(seed: int) -> Case:
 
 
 def _deadline(rng: random.Random, start: str) -> str:
-    return rng.choice((_later(start, 40, "09:00"), _later(start, 40, "09:00"), _later(start, 3, "09:00"),
-                       _later(start, 3, "10:00"), _later(start, 7, "12:00"), _later(start, 2, "08:30")))  # fmt: skip
+    """Mostly far away; sometimes between the smallest and the largest durations."""
+    if rng.random() < 0.7:
+        return _later(start, 40, "09:00")
+    return _later(start, *rng.choice(((3, "09:00"), (3, "10:00"), (7, "12:00"), (2, "08:30"))))
 
 
 def _slot(rng: random.Random, row: Row) -> list[Row]:
