@@ -86,6 +86,7 @@ SCRIPT = {
     "undefined": N_("undefined (no result was accepted; the committed cost still stands)"),
     "rounded": N_("%(shown)s (rounded half up from %(exact)s)"),
     "cheaper": N_("It may be cheaper: %(packages)s would also cover, at a price that is not known."),
+    "byHour": N_("By the hour it would cost %(cost)s; hourly offers are ranked only where the plan lists them."),
     "badCount": N_("%(name)s must be a whole number from %(least)s to %(most)s."),
     "badHours": N_("The window is not a number of hours such as 96, 72.5 or 72:00:01."),
     "notPriced": N_(

@@ -535,6 +535,32 @@ def cheapest(lines: Sequence[PackageLine], billing: Sequence[str] = ("package",)
     return min(priced, key=lambda item: item[:2])[2] if priced else None
 
 
+def could_cost_less(lines: Sequence[PackageLine], best: PackageLine | None) -> tuple[PackageLine, ...]:
+    """Packages without a price that cover and could cost less than `best`; all that cover while there is none.
+
+    The one thing taken for granted about an unknown price is that a longer package of the same GPU costs no less than a
+    shorter one, sold out or too short alike. An hourly offer bounds no package.
+    """
+    found = []
+    for line in lines:
+        if line.days is None or not line.covers or line.offer is not None:
+            continue
+        shorter = [
+            one.total for one in lines if one.days is not None and one.hours < line.hours and one.total is not None
+        ]
+        if best is None or best.total is None or max(shorter, default=Decimal(0)) < best.total:
+            found.append(line)
+    return tuple(found)
+
+
+def less_by_the_hour(lines: Sequence[PackageLine], best: PackageLine | None) -> PackageLine | None:
+    """The hourly offer, where it can be had and costs less than `best`, or where there is no best."""
+    for line in lines:
+        if line.days is None and line.total is not None and line.available is not False:
+            return line if best is None or best.total is None or line.total < best.total else None
+    return None
+
+
 @dataclass(frozen=True)
 class Quote:
     """Answer of the price command: the packages, and the one that was asked for or is the cheapest to cover."""
@@ -599,9 +625,14 @@ def quote_lines(answer: Quote) -> list[str]:
         text.append(f"  window: {hours_text(answer.window_seconds)}")
     width = max(len(line.name) for line in answer.lines)
     text += ["packages:", *(f"  {_line_text(line, width)}" for line in answer.lines)]
-    unknown = [one.name for one in answer.lines if one.covers and one.offer is None and line and one.hours < line.hours]
+    unknown = could_cost_less(answer.lines, line) if line is not None else ()
     if unknown:
-        text.append(f"It may be cheaper: {', '.join(unknown)} would also cover, at a price that is not known.")
+        names = ", ".join(one.name for one in unknown)
+        text.append(f"It may be cheaper: {names} would also cover, at a price that is not known.")
+    hourly = less_by_the_hour(answer.lines, line)
+    if hourly is not None and hourly.offer is not None and hourly.total is not None:
+        cost = amount_text(hourly.total, hourly.offer.currency)
+        text.append(f"By the hour it would cost {cost}; hourly offers are ranked only where the plan lists them.")
     return [*text, "Unused time is not refunded; packages are not extended or combined by themselves."]
 
 

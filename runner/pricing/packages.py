@@ -12,6 +12,7 @@ from runner.pricing.core import (
     Catalogue,
     PackageLine,
     cheapest,
+    could_cost_less,
     hours_text,
     lots_for_cards,
     money_text,
@@ -87,25 +88,13 @@ def choose_package(
         lines=lines,
         best=best,
         unpriced_covering=unpriced_days,
-        unpriced_cheaper=_days([line for line in unpriced if best is None or _least(line, lines) < (best.total or 0)]),
+        unpriced_cheaper=_days([line for line in could_cost_less(lines, best) if line.billing in billing]),
         reason=_reason(lines, best, unpriced_days, billing, catalogue.name),
     )
 
 
 def _days(lines: Sequence[PackageLine]) -> tuple[int, ...]:
     return tuple(line.days for line in lines if line.days is not None)
-
-
-def _least(unpriced: PackageLine, lines: Sequence[PackageLine]) -> Decimal:
-    """What a package without a price costs at least: as much as any shorter one, sold out or too short alike.
-
-    The only thing taken for granted about an unknown price is that a longer package of the same GPU does not
-    cost less. An hourly offer bounds no package.
-    """
-    shorter = [
-        line.total for line in lines if line.days is not None and line.hours < unpriced.hours and line.total is not None
-    ]
-    return max(shorter, default=Decimal(0))
 
 
 def _reason(

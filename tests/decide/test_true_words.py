@@ -79,7 +79,7 @@ def test_rule_11_the_only_rental_is_not_called_the_only_admissible_one() -> None
 def test_rule_5_failures_are_no_reason_where_they_were_not_compared() -> None:
     """Three tied ones with unequal numbers of attempts: the median decided, also against the one that failed."""
     world = World(prices=tariffs("A 3 300.00"), variants=("b1", "b4", "b8"), planned=4, min_accepted=3)
-    world.passes("A", "b8", 50, 50, 50)
+    world.passes("A", "b8", 50, 50, 50, 50)
     world.passes("A", "b4", 90, 90)
     world.add("A", "b4", 90, accepted=False)
     world.passes("A", "b4", 90)

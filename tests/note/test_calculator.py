@@ -75,14 +75,16 @@ class Said:
                 cost=self.cost(line),
                 cards=gpus,
             )
-        shorter = [one for one in found.lines if line and one.covers and one.offer is None and one.hours < line.hours]
+        shorter = core.could_cost_less(found.lines, line) if line else ()
         names = ", ".join(self.name(one) for one in shorter)
+        hourly = core.less_by_the_hour(found.lines, line)
         table = [[self.name(one), f"{one.hours}\u00a0h", self.cost(one), self.cover(one)] for one in found.lines]
         return {
             "refused": False,
             "headline": headline,
             "per_corpus": t.gettext(SCRIPT["perCorpus"], value=self.per_corpus(found)),
             "cheaper": t.gettext(SCRIPT["cheaper"], packages=names) if shorter else "",
+            "by_hour": t.gettext(SCRIPT["byHour"], cost=self.cost(hourly)) if hourly else "",
             "packages": table,
         }
 
@@ -260,7 +262,7 @@ ASK = """(vectors) => vectors.map(({question}) => {
   if (text("error")) return {refused: true};
   return {
     refused: false, headline: text("headline"), cheaper: text("cheaper"),
-    per_corpus: text("perCorpus"),
+    by_hour: text("byHour"), per_corpus: text("perCorpus"),
     packages: [...document.querySelectorAll("#packages tbody tr")].map(
       (row) => [...row.children].map((cell) => cell.textContent)),
   };

@@ -15,7 +15,7 @@ from runner.pricing import core
 HERE = Path(__file__).resolve().parent
 TARIFFS = HERE / "golden_tariffs.csv"
 VECTORS = HERE / "golden_prices.json"
-GPUS = ("plain", "pair", "unpriced")
+GPUS = ("plain", "pair", "level", "unpriced")
 LOTS = ("1", "2", "7", "999")
 ASKED: tuple[tuple[str | None, str | None], ...] = (
     ("3", None),
@@ -62,6 +62,7 @@ def answer(question: dict[str, str | None]) -> dict[str, Any]:
         "headline": lines[0],
         "per_corpus": core.per_corpus_text(found),
         "cheaper": next((line for line in lines if line.startswith("It may be cheaper")), ""),
+        "by_hour": next((line for line in lines if line.startswith("By the hour")), ""),
         "packages": [list(core.line_cells(line)) for line in found.lines],
     }
 
