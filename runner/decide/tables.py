@@ -17,6 +17,7 @@ from runner.decide.missing import missing_cells
 from runner.decide.model import Balance, BalanceRow, Reason, Summary
 from runner.evidence.attempt import Attempt, PhaseName
 from runner.evidence.canonical import canonical_json
+from runner.evidence.utilisation import with_fastest_rates
 from runner.evidence.verdict import Verdict
 from runner.units import exact_seconds
 

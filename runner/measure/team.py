@@ -88,6 +88,7 @@ class Team:
         found: list[Any] = [None] * self.size
         torch.distributed.all_gather_object(found, (self.node, os.getpid()))
         self.pids = frozenset(pid for node, pid in found if node == self.node)
+        self.barrier()  # NCCL connects the cards when it is first used: now, as part of loading
 
     def barrier(self) -> None:
         """Wait for every rank."""

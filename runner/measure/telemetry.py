@@ -8,15 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from runner.evidence.utilisation import KINDS, NO_RATE, shares
 from runner.measure.cgroups import ControlGroups
 
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 _STEAL = 7
-_BEYOND = (
-    "the pass was faster than the matrix product measured for this type: "
-    "another type computes (int8), or others used the device"
-)
-_NO_RATE = "no matrix rate was measured for this precision and number of threads"
 _IDLE = (3, 4)
 
 
@@ -82,19 +78,14 @@ def with_efficiency(found: Conditions, result: Mapping[str, Any], rate: float | 
     rate = max(filter(None, (efficiency["matrix_flops_rate"], rate)), default=None)
     efficiency["matrix_flops_rate_used"] = rate
     if rate is None:
-        reasons["matrix_flops_rate_used"] = _NO_RATE
+        reasons["matrix_flops_rate_used"] = NO_RATE
     if efficiency["matrix_flops_rate"] is None:
         reasons["matrix_flops_rate"] = str(no_rate or "measured in the first pass only")
-    for name, flops in (("real", efficiency["flops_real"]), ("executed", efficiency["flops_executed"])):
-        share = None if not rate or flops is None else flops / result["pass_seconds"] / rate
-        beyond = share is not None and share > 1
-        efficiency[f"utilisation_{name}"] = None if share is None or beyond else round(share, 4)
-        if flops is None:
-            reasons[f"flops_{name}"] = reasons[f"utilisation_{name}"] = str(why)
-        elif beyond:
-            reasons[f"utilisation_{name}"] = _BEYOND
-        elif share is None:
-            reasons[f"utilisation_{name}"] = _NO_RATE
+    flops = {kind: efficiency[f"flops_{kind}"] for kind in KINDS}
+    reasons |= {f"flops_{kind}": str(why) for kind, count in flops.items() if count is None}
+    told = shares(flops, result["pass_seconds"], rate, dict.fromkeys(KINDS, str(why)))
+    efficiency |= told.values
+    reasons |= told.reasons
     return replace(found, values=found.values | efficiency, reasons=reasons)
 
 

@@ -109,3 +109,27 @@ def test_utilisation_is_the_median_of_accepted_passes_or_unknown() -> None:
     assert _summary(world, "B.b1").utilisation_real is None
     assert other["utilisation_real"] is None
     assert json.loads(str(other["missing"]))["utilisation_real"] == "unknown: not measured"
+
+
+def test_issue_6_point_5_every_pass_is_held_against_the_fastest_rate_of_its_device() -> None:
+    """The first pass knew a slow rate (others were at work), the last a faster one, the second none; another card
+    has its own. Operations and durations are in the rows: the shares are computed when all rates are known."""
+    world = World()
+    for gpu, seconds, rate in (("A", 10.0, 50.0), ("A", 10.0, None), ("A", 5.0, 200.0), ("B", 10.0, 40.0)):
+        world.add(gpu, "b1", str(seconds))
+        telemetry = {"flops_real": 1000, "flops_executed": 3000.0, "matrix_flops_rate": rate, "utilisation_real": 0.9}
+        world.attempts[-1] = world.attempts[-1].model_copy(update={"telemetry": telemetry})
+    assert _summary(world, "A.b1").utilisation_real == "0.5"
+    rows = attempt_rows(world.attempts, {verdict.attempt_id: verdict for verdict in world.verdicts}, {})
+    found = {
+        (row["gpu_declared"], str(row["pass_seconds"]), row["utilisation_real"], row["utilisation_executed"])
+        for row in rows
+    }
+    assert found == {
+        ("A", "10.0", Decimal("0.5"), None),  # 1.5 of the rate is no share of it
+        ("A", "5.0", Decimal("1.0"), None),
+        ("B", "10.0", None, None),
+    }
+    (other,) = [row for row in rows if row["gpu_declared"] == "B"]
+    assert "faster than the matrix product" in json.loads(str(other["missing"]))["utilisation_real"]
+    assert all(attempt.telemetry["utilisation_real"] == 0.9 for attempt in world.attempts), "records stay as they are"

@@ -9,6 +9,7 @@ import pytest
 
 from runner.evidence.attempt import Settings
 from runner.evidence.campaign import Campaign
+from runner.evidence.utilisation import BEYOND
 from runner.judge.verdict import judge_attempt
 from runner.measure.cards import NOT_EVEN_OURS
 from runner.measure.memory import THIS_PROCESS, CudaCounters, PassMemory
@@ -19,7 +20,6 @@ from runner.measure.supervisor import ChildEnd
 from runner.measure.team import Team
 from runner.measure.team_report import RankReport
 from runner.measure.team_report import notes as team_notes
-from runner.measure.telemetry import _BEYOND
 from runner.note.format import Formatter
 from runner.note.i18n import load_catalogue
 from runner.note.words import Speaker
@@ -206,7 +206,7 @@ def test_m26_the_end_of_a_rank_or_node_is_said_in_the_notes_language(message: st
     assert "“" not in speaker().recorded(message) or "my words" in message
 
 
-@pytest.mark.parametrize("reason", [_BEYOND, "operations of a t5 are not known here", "not measured", NO_RATE])
+@pytest.mark.parametrize("reason", [BEYOND, "operations of a t5 are not known here", "not measured", NO_RATE])
 def test_issue_6_point_5_why_a_share_of_the_matrix_rate_is_unknown(reason: str) -> None:
     assert speaker("de").recorded(reason) not in (reason, f"„{reason}“")
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from runner.decide.model import BalanceRow, Summary
 from runner.evidence.attempt import Attempt, Status
+from runner.evidence.utilisation import with_fastest_rates
 from runner.note.evidence import Evidence
 from runner.note.parts.tables import attempts_of
 from runner.note.words import NOTHING, Speaker
@@ -124,13 +125,14 @@ def waste(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
 def utilisation(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
     """Share of the device's own matrix rate: of the texts' operations, and of those executed; unknown has a reason."""
     rows = []
+    told = {attempt.attempt_id: attempt for attempt in with_fastest_rates(evidence.counted_attempts)}
     for name, row, summary in _named(evidence):
         shares = {"utilisation_real": summary.utilisation_real, "utilisation_executed": summary.utilisation_executed}
         unknown = [key for key, value in shares.items() if value is None]
         real, executed = (
             NOTHING if value is None else speaker.fmt.percent(Decimal(value)) for value in shares.values()
         )
-        why = _why_unknown(attempts_of(evidence, row), summary, unknown)
+        why = _why_unknown([told[one.attempt_id] for one in attempts_of(evidence, row)], summary, unknown)
         said = "; ".join(speaker.recorded(reason) for reason in why) or NOTHING
         rows.append({"name": name, "real": real, "executed": executed, "why": said})
     return {"rows": rows, "some_unknown": any(row["why"] != NOTHING for row in rows)}
