@@ -18,6 +18,7 @@ from runner.evidence.canonical import sha256_bytes
 from runner.evidence.files import campaign_lock, remove_interrupted_writes, write_atomic
 from runner.evidence.machine import machine_id
 from runner.evidence.store import AttemptStore
+from runner.evidence.utilisation import device_of, fastest_rates
 from runner.measure.clocks import wall_clock_moved, wall_clock_note
 from runner.measure.devices import Lookout, Presence
 from runner.measure.environment import make_manifest, worker_environment
@@ -38,7 +39,6 @@ from runner.protocol.variants import batch_series
 from runner.units import parse_decimal, parse_utc, utc_text
 
 # The matrix rate of an earlier attempt is that of another one if these settings agree.
-_RATE_OF = ("precision", "threads", "workers", "devices")
 _CLOCK_TOLERANCE_SECONDS = 2.0
 
 
@@ -354,14 +354,7 @@ class Measurement:
 
     def _rate(self, started: Attempt) -> float | None:
         """Fastest matrix rate of the same device, precision and threads in the campaign's earlier attempts."""
-        wanted, rates = started.requested, []
-        for row in self._store.scan().attempts:
-            rate = row.telemetry.get("matrix_flops_rate")
-            same = all(getattr(row.requested, name) == getattr(wanted, name) for name in _RATE_OF)
-            here = (row.chain.machine_id, row.gpu_declared) == (started.chain.machine_id, started.gpu_declared)
-            if isinstance(rate, float) and same and here:
-                rates.append(rate)
-        return max(rates, default=None)
+        return fastest_rates(self._store.scan().attempts).get(device_of(started))
 
     def _manifest(self, end: ChildEnd, environment: dict[str, str]) -> str | None:
         """Write the manifest once per distinct content; None when the worker could not tell."""
