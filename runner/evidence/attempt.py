@@ -7,7 +7,7 @@ Unknown is `null` plus a reason, never 0.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -168,6 +168,18 @@ class Inputs(Record):
     changed: tuple[str, ...] = Field(default=(), description="files replaced or written to while it ran, in words")
 
 
+class WorkerProcess(Record):
+    """Which process an attempt ran in where one may serve several (policy `kept`)."""
+
+    policy: Literal["kept"] = "kept"
+    first_attempt: SafeName = Field(description="the attempt that the process was started for; names the process")
+    started_at_utc: UtcText
+    served_before: Count = Field(description="attempts that this process had completed before this one")
+    resident_at_start_bytes: Bytes | None = Field(
+        default=None, description="its resident memory when the attempt began: what libraries and earlier ones left"
+    )
+
+
 class Attempt(Record):
     """One attempted pass. Joined to verdict by `attempt_id`, to the manifest by its SHA-256."""
 
@@ -220,7 +232,15 @@ class Attempt(Record):
     predictions_partial: bool = False
     journal: FileReference | None = None
     manifest_sha256: Sha256 | None = None
+    process: WorkerProcess | None = Field(default=None, description="absent: a process of its own (policy fresh)")
     notes: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """Without `process` where the attempt had one of its own: such rows are as they always were."""
+        content = super().as_json()
+        if content["process"] is None:
+            del content["process"]
+        return content
 
     @property
     def wall_clock_moved(self) -> bool:

@@ -23,6 +23,7 @@ def record_checks(attempt: Attempt, lock: Lock) -> tuple[Check, ...]:
         _same_work(attempt, lock),
         _recompilation(attempt),
         _device(attempt),
+        *_process(attempt, lock),
     )
 
 
@@ -177,6 +178,16 @@ def _device(attempt: Attempt) -> Check:
     return Check(
         name="device", status="warning" if own_machine else "failed", found="shared", limit="not shared", reason=reason
     )
+
+
+def _process(attempt: Attempt, lock: Lock) -> tuple[Check, ...]:
+    """A process by the frozen policy (M21). No check where both say that every attempt has its own."""
+    used = "fresh" if attempt.process is None else attempt.process.policy
+    frozen = lock.process_policy
+    if used == frozen == "fresh" or attempt.status is Status.UNAVAILABLE:
+        return ()
+    reason = f"process policy as frozen: {used}" if used == frozen else f"process policy {used}, frozen is {frozen}"
+    return (_check("process", used == frozen, used, frozen, reason),)
 
 
 def _check(name: str, passed: bool, found: str | None, limit: str | None, reason: str) -> Check:

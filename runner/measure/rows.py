@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +23,15 @@ from runner.evidence.campaign import Campaign
 from runner.evidence.canonical import pretty_json, sha256_bytes, sha256_file
 from runner.evidence.files import write_atomic
 from runner.measure.journal import JournalState, count_results, read_journal, read_results
+from runner.measure.memory import BEFORE
 from runner.measure.predictions import write_predictions
 from runner.measure.supervisor import ChildEnd
 from runner.protocol.labels import LabelTable, NonFiniteLogits, decode
 
 _STATUS_OF_STOP = "the attempt was stopped by "
+_WHOLE_LIFE = "its whole life (loading included)"
+_FROM_THE_PASS_ON = "from the pass on (its mark was set back before it)"
+_PAID_ONCE = (PhaseName.PROCESS_START, PhaseName.IMPORTS)
 _PARTS = (PhaseName.READ, PhaseName.TOKENISE, PhaseName.TRANSFER, PhaseName.INFERENCE, PhaseName.MATERIALISE)
 
 
@@ -73,16 +77,18 @@ def final_row(attempt: Attempt, end: ChildEnd, files: WorkFiles, ids: tuple[str,
         "completed_documents": completed,
         "pass_seconds": result.get("pass_seconds") if status is Status.COMPLETED else None,
         "pass_seconds_reason": reason,
-        "phases": _phases(result, status),
+        "phases": _phases(result, status, attempt),
         "tokens": TokenCounts(**result["tokens"]) if "tokens" in result else None,
         "tokens_reason": None if "tokens" in result else reason or "not counted by this engine",
         "recompilations": result.get("recompilations"),
         "recompilations_reason": result.get("recompilations_reason") if "recompilations" in result else reason,
-        "notes": tuple(result.get("notes", ())) + _stderr_note(end, status),
+        "notes": (*result.get("notes", ()), *_stderr_note(end, status), *([end.note] if end.note else [])),
         "journal": _reference(files, files.journal),
     }
     row |= _effective(facts, status)
-    row |= _memory(facts, end, files, status)
+    row |= _memory(facts, end, files, status, attempt)
+    if attempt.process is not None:
+        row["process"] = attempt.process.model_copy(update={"resident_at_start_bytes": facts.get("resident_at_start")})
     row |= _predictions(result, status, files, ids, table)
     return attempt.model_copy(update=row)
 
@@ -127,7 +133,7 @@ def verdict_on_end(end: ChildEnd) -> tuple[Status, ErrorInfo | None]:
     if end.timed_out:
         message = f"no end within the time allowed, ended after {end.elapsed_seconds:.0f} s"
         return Status.TIMED_OUT, ErrorInfo(kind="timeout", message=message)
-    if end.result is not None and end.exit_code == 0:
+    if end.result is not None and (end.reported or end.exit_code == 0):
         error = end.result.get("error")
         return Status(end.result["status"]), None if error is None else ErrorInfo(**error)
     if end.signal_name == "SIGKILL":
@@ -163,11 +169,19 @@ def download_phase(seconds: float | None) -> Phase:
     return Phase(name=PhaseName.DOWNLOAD, seconds=seconds, reason=reason)
 
 
-def _phases(result: Mapping[str, Any], status: Status) -> tuple[Phase, ...]:
-    """Phases that the worker timed, in their order; a completed attempt says so if none was for compiling."""
+def _phases(result: Mapping[str, Any], status: Status, attempt: Attempt) -> tuple[Phase, ...]:
+    """Phases that the worker timed, in their order; a completed attempt says so if none was for compiling.
+
+    Start and imports of a process that serves several attempts stand in the row of its first, never as 0 elsewhere.
+    """
     found = result.get("phases", {})
-    phases = [Phase(name=PhaseName(name), seconds=seconds) for name, seconds in found.items()]
-    if status is Status.COMPLETED and "imports" in found and "compile" not in found:  # an engine of our own
+    process = attempt.process
+    paid = process is not None and process.served_before > 0
+    reason = f"in the process of attempt {process.first_attempt}" if process is not None else None
+    phases = [Phase(name=name, seconds=None, reason=reason) for name in _PAID_ONCE if paid]
+    phases += [Phase(name=PhaseName(name), seconds=seconds) for name, seconds in found.items()]
+    ours = paid or "imports" in found  # an engine of our own
+    if status is Status.COMPLETED and ours and "compile" not in found:
         phases.append(Phase(name=PhaseName.COMPILE, seconds=None, reason="nothing is compiled"))
     parts = result.get("part_seconds", {})
     for part in _PARTS if status is Status.COMPLETED else ():
@@ -184,25 +198,48 @@ def _effective(facts: Mapping[str, Any], status: Status) -> dict[str, Any]:
     return {"effective": Settings(**facts["effective"]), "effective_reason": None}
 
 
-def _memory(facts: Mapping[str, Any], end: ChildEnd, files: WorkFiles, status: Status) -> dict[str, Any]:
+def _memory(
+    facts: Mapping[str, Any], end: ChildEnd, files: WorkFiles, status: Status, attempt: Attempt
+) -> dict[str, Any]:
     peaks = [MemoryPeak(**peak) for peak in facts.get("memory", ())]
-    several = facts.get("processes", 1) > 1
-    whose = "the largest of the attempt's processes" if several else "this worker process only"
-    whole_life = MemoryPeak(
-        device="cpu",
-        counter="ru_maxrss",
-        scope=f"resident memory, {whose}, its whole life (loading included)",
-        bytes=end.peak_rss_bytes,
-        at_seconds=None,
-        reason="the counter has no time",
-    )
     timeline = None
     if "timeline" in facts:
         data = pretty_json(facts["timeline"])
         write_atomic(files.timeline, data)
         timeline = FileReference(path=files.campaign.relative(files.timeline), sha256=sha256_bytes(data))
     reason = None if peaks else f"the pass did not begin or did not end: {status.value}"
+    whole_life = _whole_life(peaks, end, several=facts.get("processes", 1) > 1, attempt=attempt)
+    if not peaks and _pass_began(files):  # it set the mark back and told nobody what it had been
+        whole_life = whole_life.model_copy(update={"scope": whole_life.scope.replace(_WHOLE_LIFE, _FROM_THE_PASS_ON)})
     return {"memory": (*peaks, whole_life), "memory_reason": reason, "memory_timeline": timeline}
+
+
+def _pass_began(files: WorkFiles) -> bool:
+    try:
+        events = read_journal(files.journal).events
+    except InputRefused:
+        return True
+    return any(event.get("phase") == PhaseName.PASS.value for event in events)
+
+
+def _whole_life(peaks: Sequence[MemoryPeak], end: ChildEnd, *, several: bool, attempt: Attempt) -> MemoryPeak:
+    """The largest resident memory of the process at any time.
+
+    Setting the high-water mark back before the pass sets `ru_maxrss` back too, so the mark before the
+    pass counts as well.
+    """
+    whose = "the largest of the attempt's processes" if several else "this worker process only"
+    before = [peak.bytes for peak in peaks if peak.counter.endswith(f"VmHWM {BEFORE}") and peak.bytes is not None]
+    process = attempt.process
+    served = 0 if process is None else process.served_before
+    return MemoryPeak(
+        device="cpu",
+        counter="ru_maxrss",
+        scope=f"resident memory, {whose}, {_WHOLE_LIFE}",
+        bytes=max([end.peak_rss_bytes, *before]) if not served else None,
+        at_seconds=None,
+        reason="the counter has no time" if not served else f"it holds that of earlier attempts too: {served}",
+    )
 
 
 def _predictions(

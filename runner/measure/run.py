@@ -1,4 +1,4 @@
-"""`measure`: the schedule from where it stands, each attempt in a fresh process, each with its row."""
+"""`measure`: the schedule from where it stands, each attempt in a process by the frozen policy, each with its row."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Protocol as Interface
 
 from runner.errors import InputRefused, NotAccepted
-from runner.evidence.attempt import Attempt, ErrorInfo, Status
+from runner.evidence.attempt import Attempt, ErrorInfo, Status, WorkerProcess
 from runner.evidence.campaign import Campaign
 from runner.evidence.canonical import sha256_bytes
 from runner.evidence.files import campaign_lock, remove_interrupted_writes, write_atomic
@@ -25,6 +26,7 @@ from runner.measure.environment import make_manifest, worker_environment
 from runner.measure.inputs import InputWatch, Seen
 from runner.measure.installed import refuse_without_packages
 from runner.measure.job import Job
+from runner.measure.keeper import Keeper
 from runner.measure.nodes import Conductor, Nodes, conducting
 from runner.measure.rows import WorkFiles, download_phase, final_row, lost_row
 from runner.measure.schedule import Planned, missing, refuse_unequal, schedule
@@ -34,6 +36,7 @@ from runner.measure.telemetry import HostSnapshot, host_conditions, with_cards, 
 from runner.protocol.freeze import append_variants, load_lock, with_variants
 from runner.protocol.labels import LabelTable, table_of
 from runner.protocol.modelfiles import checked_model
+from runner.protocol.process import KEPT, refuse_unkeepable
 from runner.protocol.schema import Lock, LockedVariant
 from runner.protocol.variants import batch_series
 from runner.units import parse_decimal, parse_utc, utc_text
@@ -151,6 +154,8 @@ class Measurement:
         self._inputs = InputWatch(campaign, self._lock, self._protocol.corpus, model)
         self._ids = self._inputs.ids
         self._conductor: Conductor | None = None
+        refuse_unkeepable(self._protocol, self._lock.variants)
+        self._keeper = Keeper() if self._lock.process_policy == KEPT else None
         self._warnings += clock_warnings(self._lock, datetime.now(UTC))
         self._collected_at = utc_text(datetime.now(UTC).replace(microsecond=0))
 
@@ -177,11 +182,14 @@ class Measurement:
             problem = here.presence(absent[0].variant.settings.devices).problem
             self._progress.not_here(problem or "no device", sum(item in absent for item in left))
         written = []
-        with conducting(self._request.nodes if left else None, lock_sha256) as self._conductor:
-            for item in left:
-                if self._stop.name is not None:
-                    break
-                written.append(self._attempt(item, here.presence(item.variant.settings.devices)))
+        try:
+            with conducting(self._request.nodes if left else None, lock_sha256) as self._conductor:
+                for item in left:
+                    if self._stop.name is not None:
+                        break
+                    written.append(self._attempt(item, here.presence(item.variant.settings.devices)))
+        finally:
+            self._end_kept_process()
         rows = [row for row in self._store.scan().attempts if row.lock_sha256 == lock_sha256]
         return Outcome(
             written=tuple(written),
@@ -246,6 +254,8 @@ class Measurement:
             row = started.model_copy(update=_unavailable(presence))
         else:
             row = self._run(started, item, presence.torch_device, files, inputs)
+        if row.status is not Status.COMPLETED:
+            self._end_kept_process()  # whatever went wrong must not reach the next attempt
         moved = wall_clock_moved(wall_ns, time.time_ns(), mono_ns, time.monotonic_ns())
         note = wall_clock_note(moved)
         row = row.model_copy(
@@ -263,8 +273,10 @@ class Measurement:
     def _started(self, item: Planned, presence: Presence, wall_ns: int) -> Attempt:
         link = self._store.next_link(machine_id())
         name = f"{link.index:04d}-{self._request.gpu}-{item.variant.id}-p{item.slot.pass_index + 1}"
+        attempt_id = f"{name[:100]}-{secrets.token_hex(4)}"
+        keeper = None if presence.torch_device is None else self._keeper
         return Attempt(
-            attempt_id=f"{name[:100]}-{secrets.token_hex(4)}",
+            attempt_id=attempt_id,
             chain=link,
             protocol_name=self._protocol.question.name,
             protocol_revision=self._protocol.question.revision,
@@ -284,6 +296,7 @@ class Measurement:
             started_at_utc=_utc(wall_ns),
             expected_documents=len(self._ids[item.corpus_id]),
             requested=item.variant.settings,
+            process=None if keeper is None else keeper.serving(attempt_id, _utc(wall_ns)),
         )
 
     def _run(self, started: Attempt, item: Planned, device: str, files: WorkFiles, inputs: Seen) -> Attempt:
@@ -293,14 +306,7 @@ class Measurement:
         if self._conductor is not None:
             timeout = self._protocol.measurement.timeout_seconds
             job = self._conductor.spread(job, started.corpus_id, timeout)
-        end = run_worker(
-            job,
-            environment=environment,
-            timeout_seconds=self._protocol.measurement.timeout_seconds,
-            stop=self._stop,
-            tick=self._progress.tick if self._progress.live else None,
-            command=self._worker,
-        )
+        end = self._served(job, started.process, environment)
         limit = parse_decimal(self._protocol.rules.shared_from_cpu_cores, name="shared_from_cpu_cores")
         after = HostSnapshot.read()
         conditions = host_conditions(before, after, end.cpu_seconds, end.elapsed_seconds, float(limit))
@@ -325,6 +331,22 @@ class Measurement:
                 "inputs_reason": None,
             }
         )
+
+    def _served(self, job: Job, process: WorkerProcess | None, environment: dict[str, str]) -> ChildEnd:
+        """The attempt in the process that the policy gives it."""
+        serve = run_worker if self._keeper is None or process is None else partial(self._keeper.run, process=process)
+        return serve(
+            job,
+            environment=environment,
+            timeout_seconds=self._protocol.measurement.timeout_seconds,
+            stop=self._stop,
+            tick=self._progress.tick if self._progress.live else None,
+            command=self._worker,
+        )
+
+    def _end_kept_process(self) -> None:
+        if self._keeper is not None:
+            self._keeper.end()
 
     def _job(self, started: Attempt, device: str, files: WorkFiles) -> Job:
         rule = self._protocol

@@ -1,6 +1,7 @@
 """Run one worker and find out what became of it. The parent blocks and uses no CPU meanwhile.
 
 The child holds the write end of a pipe; when it is gone, however it went, the read end reports it.
+A process that serves several attempts (`keeper`) says on the same pipe that one of them has ended.
 Ctrl-C, SIGTERM and SIGHUP never raise in the middle of something: they set a flag and wake the wait.
 """
 
@@ -29,6 +30,7 @@ WORKER = (sys.executable, "-m", "runner.measure.worker")
 _CHECK_SECONDS = 5.0
 _TICK_SECONDS = 1.0
 _STDERR_BYTES = 4000
+_REPORT_BYTES = select.PIPE_BUF  # what is written at once arrives at once
 
 
 class StopRequest:
@@ -64,7 +66,11 @@ class StopRequest:
 
 @dataclass(frozen=True)
 class ChildEnd:
-    """How a worker ended. Exactly one of exit code and signal number is set."""
+    """How the attempt of a worker ended.
+
+    Exactly one of exit code and signal number is set; none of them if the worker said that the attempt has
+    ended and goes on (`reported`). `note`: what the row has to say about its process.
+    """
 
     exit_code: int | None
     signal_number: int | None
@@ -76,10 +82,136 @@ class ChildEnd:
     oom_evidence: str | None
     result: Mapping[str, Any] | None
     stderr_tail: str
+    reported: bool = False
+    note: str | None = None
 
     @property
     def signal_name(self) -> str | None:
         return None if self.signal_number is None else signal.Signals(self.signal_number).name
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Processor seconds and largest resident memory of a process, its own children included in the seconds."""
+
+    cpu_seconds: float
+    peak_rss_bytes: int
+
+
+class JobFiles:
+    """What parent and worker hand to each other for the length of one attempt."""
+
+    def __init__(self, job: Job) -> None:
+        self.result = Path(job.result)
+        self.job = self.result.with_suffix(".job")
+        self.stderr = self.result.with_suffix(".stderr")
+        self.job.write_bytes(job.dump())
+
+    def read_result(self) -> Mapping[str, Any] | None:
+        """The worker's result; None when it wrote none or only half of it."""
+        try:
+            value = loads_strict(self.result.read_bytes(), file=self.result)
+        except (FileNotFoundError, InputRefused):
+            return None
+        return value if isinstance(value, dict) else None
+
+    def tail(self) -> str:
+        """The end of what the worker printed; a chatty program of the user's may have printed a lot."""
+        try:
+            with self.stderr.open("rb") as stream:
+                stream.seek(max(0, self.stderr.stat().st_size - _STDERR_BYTES))
+                return stream.read(_STDERR_BYTES).decode("utf-8", "replace").strip()
+        except FileNotFoundError:
+            return ""
+
+    def remove(self) -> None:
+        for file in (self.job, self.stderr, self.result):
+            file.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True)
+class Woken:
+    """Why the wait for a child is over; all empty: the child has ended."""
+
+    timed_out: bool = False
+    stopped_by: str | None = None
+    said: bytes = b""
+
+
+class Child:
+    """A worker process in a session of its own, and the pipe that tells of it."""
+
+    def __init__(
+        self, command: Sequence[str], environment: Mapping[str, str], stderr_file: Path, stdin: int = subprocess.DEVNULL
+    ) -> None:
+        self._alive, self.report_end = os.pipe2(os.O_CLOEXEC)
+        try:
+            with stderr_file.open("wb") as stderr:
+                self._process = subprocess.Popen(
+                    command,
+                    stdin=stdin,
+                    stdout=stderr,
+                    stderr=stderr,
+                    env=dict(environment),
+                    pass_fds=(self.report_end,),
+                    start_new_session=True,
+                )
+        except BaseException:
+            os.close(self._alive)
+            raise
+        finally:
+            os.close(self.report_end)
+
+    def wait(self, deadline: float, stop: StopRequest, tick: Callable[[], None] | None) -> Woken:
+        """Until it says something or is gone, its time is over, or a stop was asked for.
+
+        No worker goes on behind an error of this process.
+        """
+        poller = select.poll()
+        poller.register(self._alive, select.POLLIN)
+        poller.register(stop.descriptor, select.POLLIN)
+        longest = _TICK_SECONDS if tick else _CHECK_SECONDS
+        try:
+            while True:
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    return Woken(timed_out=True)
+                ready = poller.poll(min(left, longest) * 1000)
+                if stop.name is not None:
+                    return Woken(stopped_by=stop.name)
+                if any(descriptor == self._alive for descriptor, _ in ready):
+                    return Woken(said=os.read(self._alive, _REPORT_BYTES))
+                # A grandchild may hold the pipe open after the child's end: look at the child itself too.
+                if self.has_ended():
+                    return Woken()
+                if tick:
+                    tick()
+        except BaseException:
+            self.end()
+            raise
+
+    def has_ended(self) -> bool:
+        return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+    def kill(self) -> None:
+        """It and all processes that it started."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+
+    def reap(self) -> tuple[int, Usage]:
+        """Wait for its end: exit code, or minus the number of the signal; and what it used. Once."""
+        pid = self._process.pid
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        self.kill()  # processes that it left behind, while its id cannot be another's yet
+        _, status, usage = os.wait4(pid, 0)
+        os.close(self._alive)
+        self._process.returncode = code = os.waitstatus_to_exitcode(status)
+        return code, Usage(usage.ru_utime + usage.ru_stime, peak_rss_bytes(usage.ru_maxrss, sys.platform))
+
+    def end(self) -> None:
+        """Kill it and wait."""
+        self.kill()
+        self.reap()
 
 
 def run_worker(
@@ -92,116 +224,32 @@ def run_worker(
     command: Sequence[str] = WORKER,
 ) -> ChildEnd:
     """Start the worker, wait blocking, end it on timeout or stop. `tick` is called about once a second."""
-    job_file, stderr_file = Path(job.result).with_suffix(".job"), Path(job.result).with_suffix(".stderr")
-    job_file.write_bytes(job.dump())
-    oom = OomCounters.read()
+    files, oom = JobFiles(job), OomCounters.read()
     start = time.monotonic()
-    read_end, write_end = os.pipe2(os.O_CLOEXEC)
-    try:
-        with stderr_file.open("wb") as stderr:
-            child = subprocess.Popen(
-                [*command, str(job_file)],
-                stdin=subprocess.DEVNULL,
-                stdout=stderr,
-                stderr=stderr,
-                env=dict(environment),
-                pass_fds=(write_end,),
-                start_new_session=True,
-            )
-        os.close(write_end)
-        timed_out, stopped_by = _ended(child, read_end, start + timeout_seconds, stop, tick)
-    finally:
-        os.close(read_end)
-    if timed_out or stopped_by:
-        _kill_group(child.pid)
-    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-    elapsed = time.monotonic() - start
-    _kill_group(child.pid)  # processes that it left behind, while its id cannot be another's yet
-    _, status, usage = os.wait4(child.pid, 0)
-    code = os.waitstatus_to_exitcode(status)
-    child.returncode = code
+    child = Child([*command, str(files.job)], environment, files.stderr)
+    woken = child.wait(start + timeout_seconds, stop, tick)
+    return child_end(child, woken, files, start, oom)
+
+
+def child_end(
+    child: Child, woken: Woken, files: JobFiles, start: float, oom: OomCounters, cpu_seconds_before: float = 0.0
+) -> ChildEnd:
+    """The end of an attempt that ends its process; `start` (seconds, monotonic) and `oom` are from before it."""
+    ended = woken.timed_out or woken.stopped_by is not None
+    if ended:
+        child.kill()
+    code, usage = child.reap()
     end = ChildEnd(
         exit_code=code if code >= 0 else None,
         signal_number=-code if code < 0 else None,
-        timed_out=timed_out,
-        stopped_by=stopped_by,
-        elapsed_seconds=elapsed,
-        cpu_seconds=usage.ru_utime + usage.ru_stime,
-        peak_rss_bytes=peak_rss_bytes(usage.ru_maxrss, sys.platform),
+        timed_out=woken.timed_out,
+        stopped_by=woken.stopped_by,
+        elapsed_seconds=time.monotonic() - start,
+        cpu_seconds=usage.cpu_seconds - cpu_seconds_before,
+        peak_rss_bytes=usage.peak_rss_bytes,
         oom_evidence=OomCounters.read().evidence_since(oom),
-        result=None if timed_out or stopped_by else _read_result(Path(job.result)),
-        stderr_tail=_tail(stderr_file),
+        result=None if ended else files.read_result(),
+        stderr_tail=files.tail(),
     )
-    for file in (job_file, stderr_file, Path(job.result)):
-        file.unlink(missing_ok=True)
+    files.remove()
     return end
-
-
-def _ended(
-    child: subprocess.Popen[bytes],
-    alive: int,
-    deadline: float,
-    stop: StopRequest,
-    tick: Callable[[], None] | None,
-) -> tuple[bool, str | None]:
-    """`_wait`, and no worker goes on behind an error of this process."""
-    try:
-        return _wait(child, alive, deadline, stop, tick)
-    except BaseException:
-        _kill_group(child.pid)
-        child.wait()
-        raise
-
-
-def _wait(
-    child: subprocess.Popen[bytes],
-    alive: int,
-    deadline: float,
-    stop: StopRequest,
-    tick: Callable[[], None] | None,
-) -> tuple[bool, str | None]:
-    """Until the child is gone, its time is over, or a stop was asked for: (timed out, stopped by)."""
-    poller = select.poll()
-    poller.register(alive, select.POLLIN)
-    poller.register(stop.descriptor, select.POLLIN)
-    longest = _TICK_SECONDS if tick else _CHECK_SECONDS
-    while True:
-        left = deadline - time.monotonic()
-        if left <= 0:
-            return True, None
-        ready = poller.poll(min(left, longest) * 1000)
-        if stop.name is not None:
-            return False, stop.name
-        # A grandchild may hold the pipe open after the child's end: look at the child itself too.
-        if any(descriptor == alive for descriptor, _ in ready) or _has_ended(child.pid):
-            return False, None
-        if tick:
-            tick()
-
-
-def _has_ended(pid: int) -> bool:
-    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-
-
-def _kill_group(pid: int) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)
-
-
-def _read_result(path: Path) -> Mapping[str, Any] | None:
-    """The worker's result; None when it wrote none or only half of it."""
-    try:
-        value = loads_strict(path.read_bytes(), file=path)
-    except (FileNotFoundError, InputRefused):
-        return None
-    return value if isinstance(value, dict) else None
-
-
-def _tail(path: Path) -> str:
-    """The end of what the worker printed; a chatty program of the user's may have printed a lot."""
-    try:
-        with path.open("rb") as stream:
-            stream.seek(max(0, path.stat().st_size - _STDERR_BYTES))
-            return stream.read(_STDERR_BYTES).decode("utf-8", "replace").strip()
-    except FileNotFoundError:
-        return ""

@@ -1,4 +1,4 @@
-"""The child of one attempt: `python -m runner.measure.worker JOB`. A fresh process, then gone.
+"""The child of an attempt: `python -m runner.measure.worker JOB`, a fresh process, then gone; or `--kept` (`kept`).
 
 It writes three files: a journal of events, the spool of finished documents, and one result at the
 end. Whatever happens to it, the parent's `started` row is on disk already.
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from runner.measure.cards import CardConditions
     from runner.measure.clocks import Device
     from runner.measure.engines.base import LoadedEngine
+    from runner.measure.kept import Life
     from runner.measure.team_report import Joined
     from runner.protocol.labels import Decoded, LabelTable
 
@@ -48,27 +49,43 @@ _CARD_INTERVAL_SECONDS = 1.0
 
 
 def main(arguments: list[str], kit: Kit | None = None) -> int:
-    """Run the job of a file; exit status 0 whenever a result was written, whatever it says."""
-    job = Job.load(Path(arguments[0]))
+    """Run the job of a file, or with `--kept` those that are ordered; exit status 0 whenever a result was written."""
+    if arguments[0] == "--kept":
+        from runner.measure.kept import serve
+
+        return serve(kit, attempt)
+    attempt(Job.load(Path(arguments[0])), kit)
+    return 0
+
+
+def attempt(job: Job, kit: Kit | None, life: Life | None = None) -> str:
+    """One attempt with its journal and its result file; its status. `life`: of a process that serves several."""
     die_with_parent(job.parent_pid)
     journal = Journal(Path(job.journal))
     journal.event("start", attempt_id=job.attempt_id, total=job.corpus.documents, pid=os.getpid())
-    result = Worker(job, journal, kit).run()
+    result = Worker(job, journal, kit, life=life).run()
     Path(job.result).write_text(json.dumps(result, ensure_ascii=False, allow_nan=False), encoding="utf-8")
     journal.event("end", status=result["status"], completed=result["completed"])
-    return 0
+    journal.close()
+    return str(result["status"])
 
 
 class Worker:
     """One attempt, phase by phase; `run` gives the result whatever happens."""
 
-    def __init__(self, job: Job, journal: Journal, kit: Kit | None, team: Team | None = None) -> None:
+    def __init__(
+        self, job: Job, journal: Journal, kit: Kit | None, team: Team | None = None, life: Life | None = None
+    ) -> None:
         self._job = job
         self._team = team  # set in a rank of several processes
+        self._life = life  # set in a process that serves several attempts
+        self._paid = life is not None and life.served > 0  # start and imports, by an earlier attempt
         self._journal = journal
         self._kit = kit
         self._spool = ResultSpool(Path(job.results))
-        self._phases: dict[str, float] = {"process_start": (_STARTED_NS - job.spawned_mono_ns) / 1e9}
+        self._phases: dict[str, float] = {}
+        if not self._paid:
+            self._phases["process_start"] = (_STARTED_NS - job.spawned_mono_ns) / 1e9
         self._facts: dict[str, Any] = {}
         self._notes: list[str] = []
         self._limit: str | None = None
@@ -119,11 +136,13 @@ class Worker:
         if self._team is None and rank_count(job) > 1:
             return self._launched()
         kit = self._kit or kit_for(job.settings["engine"])
-        with self._phase("imports"):
+        with contextlib.nullcontext() if self._paid else self._phase("imports"):
             kit.imports()
             from runner.protocol.labels import LabelTable, decode
         gc.freeze()
         gc.enable()
+        if self._life is not None:
+            self._life.imported()
         table = _label_table(job, LabelTable)
         with self._phase("load"):
             device, counters = kit.device(job)
@@ -237,6 +256,9 @@ class Worker:
             raise
         finally:
             timeline, peaks = memory.stop()
+            if self._life is not None:
+                peaks = self._life.peaks(peaks)
+                self._facts["resident_at_start"] = self._life.resident_at_start
             self._facts |= {"memory": peaks, "timeline": timeline.as_json()}
             clock.stop()
             megahertz, why = clock.summary()

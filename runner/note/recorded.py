@@ -21,6 +21,7 @@ CHECK_NAMES = {
     "same work": N_("same work"),
     "recompilation": N_("recompilation"),
     "device": N_("device"),
+    "process": N_("process"),
     "predictions": N_("predictions"),
     "ids": N_("identifiers"),
     "labels": N_("labels"),
@@ -199,6 +200,13 @@ SENTENCES = (
     N_("unknown lock ({found}, this one is {lock})"),
     N_("unknown lock ({found}, this one is {lock}; other {parts})"),
     N_("earlier freeze ({found}; other {parts})"),
+    # a process that serves several attempts
+    N_("process policy as frozen: {found}"),
+    N_("process policy {found}, frozen is {limit}"),
+    N_("in the process of attempt {attempt}"),
+    N_("the process was ended after this attempt: {cause_why}"),
+    N_("not as it was before: {names}"),
+    N_("it could not be freed ({cause})"),
     # counters of memory
     N_("resident memory, {process_why}, high-water mark reset before the pass; time of the largest sample"),
     N_("resident memory, {process_why}, largest sample of the pass; {reason}"),
@@ -210,7 +218,10 @@ SENTENCES = (
     N_("tensors, {process_why}, reset before the pass; time of the largest sample"),
     N_("held by the allocator, tensors included, {process_why}, reset before the pass; time of the largest sample"),
     N_("everything on the card, drivers and other processes included, when the pass had ended"),
+    N_("resident memory, {process_why}, from the pass on (its mark was set back before it)"),
     N_("this worker process only"),
+    N_("this worker process (attempts served before: {served_count})"),
+    N_("it holds that of earlier attempts too: {served_count}"),
     N_("worker process of rank {rank} only"),
     N_("the largest of the attempt's processes"),
     # what a manifest could not read

@@ -11,6 +11,7 @@ from typing import get_args
 
 from runner.errors import InputRefused
 from runner.evidence.attempt import Settings
+from runner.protocol.process import kept_faults
 from runner.protocol.schema import OWN, MetricName, Plan, Protocol
 from runner.protocol.variants import expand
 
@@ -244,6 +245,9 @@ def _series(protocol: Protocol) -> Iterator[Finding]:
         yield from _duplicates(series.values, (*place, "values"), "value")
     yield from _duplicates([series.name for series in protocol.series], ("series",), "series name", key="name")
     try:
-        expand(protocol)
+        variants = expand(protocol)
     except InputRefused as error:
         yield Finding(("series",) if protocol.series else ("variant",), error.what, error.next_step)
+        return
+    for fault in kept_faults(protocol, variants):
+        yield Finding(("measurement", "process"), fault, 'write process = "fresh", or take out what does not fit')

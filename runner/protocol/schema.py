@@ -170,7 +170,10 @@ class Measurement(Record):
     boundaries: Literal["read-tokenise-transfer-inference-materialise"] = Field(
         default="read-tokenise-transfer-inference-materialise", description="what the measured pass covers"
     )
-    process: Literal["fresh"] = Field(default="fresh", description="every attempt runs in a new process")
+    process: Literal["fresh", "kept"] = Field(
+        default="fresh",
+        description="every attempt in a new process, or one process that serves attempts in turn",
+    )
     timeout_seconds: int = Field(default=3600, ge=1, description="an attempt that takes longer is ended")
     sample_interval_seconds: DecimalText = Field(default="0.05", description="of memory and telemetry")
     seeds: tuple[int, ...] = Field(default=(0,), description="each is measured for all variants, results apart")
@@ -395,6 +398,12 @@ class Lock(Record):
         from runner.evidence.canonical import content_sha256
 
         return content_sha256({"judgement": self.judgement.as_json(), "nonce": self.nonce})
+
+    @property
+    def process_policy(self) -> str:
+        """`fresh` or `kept`, without reading the whole protocol."""
+        measurement = self.judgement.protocol["measurement"]
+        return str(measurement["process"]) if isinstance(measurement, dict) else "fresh"
 
     @property
     def protocol(self) -> Protocol:

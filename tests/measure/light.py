@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,18 +41,30 @@ class Quiet:
 
 
 def light_campaign(
-    root: Path, *, batches: Sequence[int] = (1,), passes: int = 2, documents: int = 10, timeout: int = 60, **extra: Any
+    root: Path,
+    *,
+    batches: Sequence[int] = (1,),
+    passes: int = 2,
+    documents: int = 10,
+    timeout: int = 60,
+    process: str = "fresh",
+    own: Mapping[int, Mapping[str, Any]] | None = None,
+    **extra: Any,
 ) -> Campaign:
-    """Frozen; `extra` are the light worker's instructions for every variant."""
+    """Frozen; `extra` are the light worker's instructions for every variant, `own` those of a batch size alone."""
     head, _, _ = PROTOCOL.partition("[[series]]")
-    fields = ", ".join(f"{name} = {json.dumps(value)}" for name, value in extra.items())
     variants = "".join(
         f'[[variant]]\nid = "b{batch}"\n[variant.settings]\nbatch_size = {batch}\nextra = {{ {fields} }}\n'
         for batch in batches
+        for fields in [
+            ", ".join(
+                f"{name} = {json.dumps(value)}" for name, value in {**extra, **(own or {}).get(batch, {})}.items()
+            )
+        ]
     )
     protocol = head + variants
     protocol += f"[measurement]\npasses_planned = {passes}\npasses_most = 1000\n"
-    protocol += f"min_accepted = 2\ntimeout_seconds = {timeout}\n"
+    protocol += f'min_accepted = 2\ntimeout_seconds = {timeout}\nprocess = "{process}"\n'
     rows = [
         (
             f"d{number:03d}",

@@ -3,15 +3,19 @@
 `python light_worker.py JOB`. What it does is in the variant's `extra` settings: `sleep` seconds per
 document, and after `at` documents one of `kill`, `segfault`, `exit`, `hang`, `raise`, `memory`, `nan`,
 `eat` (all memory there is), `fork` (leave a child behind), `skip` (lose a document).
+`leave` is what it does not put back: `folder`, `child`, `thread`, `limit`, `variable`. `largest` MiB are used
+while loading.
 `emulated-bf16` asks a faked card for bf16 while loading.
 """
 
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -44,7 +48,8 @@ class LightEngine:
         self._batch = job.settings["batch_size"]
         self._extra = job.settings["extra"]
         threads = job.settings["threads"] or 1
-        self.loaded = Loaded(job.settings | {"threads": threads})
+        left = os.environ.get("LEFT_BEHIND")
+        self.loaded = Loaded(job.settings | {"threads": threads}, notes=(f"variable: {left}",) if left else ())
 
     def classify(self, texts: Sequence[str], ledger: Ledger, parts: Parts, work: Work) -> None:
         for start in range(0, len(texts), self._batch):
@@ -103,6 +108,21 @@ class LightEngine:
         return 0, 0
 
 
+def _leave(what: str | None) -> None:
+    """An attempt that does not put back what it changed."""
+    match what:
+        case "folder":
+            os.chdir("/")
+        case "child":
+            subprocess.Popen(["sleep", "600"])
+        case "thread":
+            threading.Thread(target=time.sleep, args=(600,), daemon=True).start()
+        case "limit":
+            resource.setrlimit(resource.RLIMIT_NOFILE, (200, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+        case "variable":
+            os.environ["LEFT_BEHIND"] = os.environ.get("LEFT_BEHIND", "") + "x"
+
+
 class LightKit:
     def imports(self) -> None:
         return None
@@ -111,6 +131,8 @@ class LightKit:
         return HostDevice("cpu"), None
 
     def load(self, job: Job) -> LightEngine:
+        bytearray(job.settings["extra"].get("largest", 0) << 20)
+        _leave(job.settings["extra"].get("leave"))
         if job.settings["extra"].get("do") == "emulated-bf16":
             refuse_precision("bf16", FakeCuda(capability=(7, 5), native_bf16=False))
         return LightEngine(job)

@@ -43,7 +43,7 @@ def frozen(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
         ),
         (t.gettext("Order"), t.gettext("rotated, so that no variant is always first")),
         (t.gettext("Inside the pass"), t.gettext("reading, tokenising, transfer, inference, predictions on the host")),
-        (t.gettext("Process"), t.gettext("a fresh process for every attempt")),
+        (t.gettext("Process"), _process(evidence, speaker)),
         *_padding_token(evidence, speaker),
         (t.gettext("Warm-up"), _warm_up(evidence, speaker)),
         (t.gettext("Seeds"), ", ".join(str(seed) for seed in measurement.seeds)),
@@ -131,6 +131,17 @@ def drivers(evidence: Evidence, speaker: Speaker) -> list[dict[str, str]]:
 def _most_flips(evidence: Evidence, speaker: Speaker) -> tuple[tuple[str, str], ...]:
     most = evidence.protocol.quality.max_flips
     return () if most is None else ((speaker.catalogue.gettext("Most changed labels"), speaker.fmt.integer(most)),)
+
+
+def _process(evidence: Evidence, speaker: Speaker) -> str:
+    """Which attempts share a process: the same for all variants (M21)."""
+    t = speaker.catalogue
+    if evidence.lock.process_policy == "fresh":
+        return t.gettext("a fresh process for every attempt")
+    return t.gettext(
+        "one process serves attempts in turn, each with the model loaded anew; "
+        "a fresh one after every attempt that was not completed"
+    )
 
 
 def _padding_token(evidence: Evidence, speaker: Speaker) -> tuple[tuple[str, str], ...]:
