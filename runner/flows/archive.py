@@ -21,6 +21,7 @@ from runner.flows.standing import key_warnings, standing_language
 from runner.flows.verification import Step
 from runner.note.i18n import SOURCE_LANGUAGE
 from runner.pricing.rental import Expected, RentalMatch, match_rental, read_rental
+from runner.protocol.lockfile import earlier_locks
 from runner.protocol.modelfiles import frozen_model, model_changes
 from runner.protocol.read import read_plan
 from runner.protocol.schema import Lock
@@ -77,7 +78,8 @@ def make_archive(
         model, left_out, warnings = _model(campaign, lock)
         payload |= model
     else:
-        withheld = sorted(name for name in payload if holds_texts(lock, name))
+        locks = (lock, *earlier_locks(campaign))
+        withheld = sorted(name for name in payload if holds_texts(locks, name))
         payload = {name: source for name, source in payload.items() if name not in withheld}
         payload[LEFT_OUT] = "".join(f"{name}\n" for name in withheld).encode("utf-8")
         left_out = (*withheld, "the model")

@@ -24,7 +24,7 @@ from runner.flows.inventory import hidden_files
 from runner.flows.verification import Step
 from runner.note.attachments import attached_files, evidence_paths
 from runner.protocol.judgement import read_final
-from runner.protocol.lockfile import read_lock
+from runner.protocol.lockfile import earlier_locks, read_lock
 from runner.protocol.schema import Lock
 from runner.seal.pdf import active_content, check_pdf
 from runner.seal.sums import PURPOSE, SignedList, evidence_files, holds_texts, parse_list
@@ -142,8 +142,8 @@ def _wrongly(campaign: Campaign, signed: SignedList, left_out: frozenset[str]) -
     """Files left out that are no texts, or were never signed."""
     if not left_out:
         return []
-    lock = read_lock(campaign)
-    return sorted(name for name in left_out if name not in signed.files or not holds_texts(lock, name))
+    locks = (read_lock(campaign), *earlier_locks(campaign))
+    return sorted(name for name in left_out if name not in signed.files or not holds_texts(locks, name))
 
 
 def check_note_id(campaign: Campaign, signed: SignedList) -> Step:

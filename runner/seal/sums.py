@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -22,6 +22,10 @@ from runner.seal.names import name_findings
 
 _ENTRY = re.compile(r"([0-9a-f]{64})  (.+)")
 _RENTAL = re.compile(r"protocol/rental[^/]*\.toml")
+_OWN_PROTOCOL = re.compile(
+    r"(quality-protocol|plan|rental\.example)\.toml|quality-protocol\.schema\.json|repriced-from\.json"
+    r"|protocol\.lock\.json(\.sig)?|locks/[^/]+\.lock\.json(\.sig)?|baseline/[^/]+\.json"
+)
 _FOLDERS = ("protocol", "records", "verdicts", "note", "templates")
 _FILES = ("tariffs.csv",)
 _LIST_AGAIN = "a campaign of yours: runner report writes and signs it again; of somebody else: ask for another copy"
@@ -140,12 +144,19 @@ def model_folder(campaign: Campaign) -> str | None:
     return f"protocol/{source}"
 
 
-def holds_texts(lock: Lock, relative: str) -> bool:
-    """Does this file hold the user's texts: a frozen corpus, or whatever lies in a corpus' own folder?"""
-    corpora = lock.judgement.corpora
-    locked = {file.path for corpus in corpora for file in (*corpus.final, *corpus.tuning)}
-    folders = {PurePosixPath(path).parent for path in locked} - {PurePosixPath("protocol")}
-    return relative in locked or not folders.isdisjoint(PurePosixPath(relative).parents)
+def holds_texts(locks: Sequence[Lock], relative: str) -> bool:
+    """May this file hold the user's texts (or a model that knows them)?
+
+    A frozen corpus, of this revision or an earlier one, does. In `protocol/` everything else may too, unless it is
+    needed to judge again or is a file of this tool: raw data, an export or an older model may lie there as well.
+    """
+    corpora = [corpus for lock in locks for corpus in lock.judgement.corpora]
+    if relative in {file.path for corpus in corpora for file in (*corpus.final, *corpus.tuning)}:
+        return True
+    needed = {file.path for corpus in corpora for file in (corpus.reference, corpus.baseline) if file is not None}
+    needed |= {file.path for lock in locks for file in lock.judgement.evaluation_files or ()}
+    name = relative.removeprefix("protocol/")
+    return name != relative and not needed & {relative, name} and not _OWN_PROTOCOL.fullmatch(name)
 
 
 def _walk(place: Path, relative: str, model: str | None) -> Iterator[tuple[str, Path]]:

@@ -188,6 +188,24 @@ def test_a_shareable_archive_holds_no_text(campaign: Campaign) -> None:
     assert next(step for step in found.steps if step.name == "verdicts").status == "passed"
 
 
+def test_m53_what_lies_beside_the_protocol_may_hold_texts_and_stays_out(campaign: Campaign) -> None:
+    """M53: raw data, the corpus of an earlier revision in protocol/ itself, an older model: none is shown to others."""
+    old = {"raw.csv", "final-1.csv", "export/all.jsonl", "model-1/weights.bin", "corpus/notes.txt", "letter.md"}
+    for name in old:
+        place = campaign.protocol_dir / name
+        place.parent.mkdir(exist_ok=True)
+        place.write_text(f"a secret text in {name}\n", encoding="utf-8")
+    make_report(campaign, environ={})
+    made = make_archive(campaign, campaign.root / "rental.toml", {}, texts=False)
+    assert set(made.left_out) == {f"protocol/{name}" for name in old} | {"protocol/corpus/final.csv", "the model"}
+    assert b"a secret text" not in made.path.read_bytes()
+    found = verify(made.path)
+    assert found.accepted, found.lines()
+    assert {step.status for step in found.steps if step.name in ("verdicts", "decision")} == {"passed"}
+    with_texts = make_archive(campaign, campaign.root / "rental.toml", {})
+    assert b"a secret text" in with_texts.path.read_bytes(), "an archive for oneself keeps all that was signed"
+
+
 def test_a_shareable_archive_satisfies_its_own_instructions(campaign: Campaign, tmp_path: Path) -> None:
     made = make_archive(campaign, campaign.root / "rental.toml", {}, texts=False)
     shutil.unpack_archive(made.path, tmp_path / "out")
