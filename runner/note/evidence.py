@@ -19,6 +19,7 @@ from runner.pricing.core import Catalogue
 from runner.pricing.tariffs import load_catalogue
 from runner.protocol.read import read_plan, read_protocol
 from runner.protocol.schema import Lock, Plan, Protocol
+from runner.units import parse_utc
 
 MOST_CONFIGURATIONS = 20
 
@@ -112,9 +113,12 @@ class Evidence:
 
     @property
     def dated_utc(self) -> str:
-        """The date of the note: the end of the last attempt, else the freeze. Never the clock."""
-        ends = [attempt.ended_at_utc or attempt.started_at_utc for attempt in self.attempts]
-        return max([*ends, self.lock.frozen_at_utc])
+        """The date of the note: the end of the last attempt, else the freeze. Never the clock.
+
+        Attempts during which a wall clock was set date nothing: their times of day are not to be trusted (TI-03).
+        """
+        ends = [a.ended_at_utc or a.started_at_utc for a in self.attempts if not a.wall_clock_moved]
+        return max([*ends, self.lock.frozen_at_utc], key=parse_utc)
 
 
 def read_evidence(campaign: Campaign) -> Evidence:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -17,6 +18,7 @@ from runner.evidence.campaign import Campaign
 from runner.evidence.verdict import Verdict
 from runner.judge.record import clock_warnings
 from runner.note.build import note_markdown
+from runner.note.evidence import read_evidence
 from runner.protocol.schema import Lock
 from runner.units import parse_utc, utc_text
 from tests.note.sample import decide_again, make_campaign, rewrite_attempts
@@ -152,3 +154,18 @@ def test_ti_03_a_jump_during_another_configurations_attempt_spoils_the_spans_aro
         (task,) = _measuring(balance, variant)
         assert task.actual_seconds is None and task.actual_reason is not None, variant
         assert task.actual_reason.code == "happened.clock"
+
+
+def test_ti_03_the_note_is_dated_by_no_clock_that_was_set(campaign: Campaign) -> None:
+    """TI-03: the end of the last attempt dates the note, to the fraction; one whose wall clock moved does not."""
+    evidence = read_evidence(campaign)
+    whole, half, moved = (
+        evidence.attempts[0].model_copy(update={"ended_at_utc": end, "wall_clock_moved_seconds": shift})
+        for end, shift in (
+            ("2098-01-01T00:00:00Z", 0.0),
+            ("2098-01-01T00:00:00.5Z", 0.0),
+            ("2099-01-01T00:00:00Z", 86400.0),
+        )
+    )
+    assert replace(evidence, attempts=[whole, half, moved]).dated_utc == half.ended_at_utc
+    assert replace(evidence, attempts=[moved]).dated_utc == evidence.lock.frozen_at_utc
