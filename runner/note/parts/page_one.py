@@ -30,7 +30,6 @@ def page_one(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
         "facts": _facts(evidence, row, speaker),
         "reasons": [speaker.sentence(reason) for reason in decision.reasons],
         "rule": speaker.sentence(decision.rule),
-        "no_comparison": decision.no_comparison,
         "excluded": _capped(_excluded(decision.excluded, speaker)),
         "unmeasured": _unmeasured(evidence),
         "uncertain": _capped([speaker.sentence(reason) for reason in decision.uncertain]),
