@@ -1,4 +1,4 @@
-"""What a phone shows of a page: cells that stand off the screen, or in a box that cuts them without a bar."""
+"""What a phone shows of a page: cells off the screen or cut, and cells without their column's name beside them."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ UNNAMED = """
   const row = cell.closest('tr'), head = cell.closest('table').querySelectorAll('thead th')[cell.cellIndex];
   const label = cell.dataset.label;
   return cell.textContent && cell.colSpan === 1 && (!label || label !== head.textContent.trim()
-    || getComputedStyle(cell, '::before').content === 'none');
+    || getComputedStyle(cell, '::before').content === 'none'
+    || parseFloat(getComputedStyle(cell).paddingLeft) < 0.4 * cell.getBoundingClientRect().width
+    || getComputedStyle(cell).textAlign !== 'left');
 }).map(cell => cell.textContent.slice(0, 60))
 """

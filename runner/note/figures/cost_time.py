@@ -32,8 +32,8 @@ def cost_time(pen: Pen) -> Drawing | None:
         _mark(axes, place, same, pen)
         _label(axes, place, same, pen)
     caption = t.gettext(
-        "Lower is cheaper, left is earlier. Crosses are not admissible, whatever they cost; the filled mark is the "
-        "chosen one."
+        "Lower is cheaper, left is earlier; right of the dashed line is too late. Crosses are not admissible, whatever "
+        "they cost; the filled mark is the chosen one."
     )
     return Drawing("fig-cost-time", canvas, title, _description(pen, rows), caption + pen.cut())
 

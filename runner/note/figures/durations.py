@@ -11,7 +11,7 @@ from runner.decide.model import BalanceRow, Summary
 from runner.note.figures.canvas import Drawing, blank, without_data
 from runner.note.figures.style import BLUE, FAINT, INK, QUIET, RED, WHITE, Pen, name_axis, value_axis
 
-_ROW_INCHES = 0.46
+_ROW_INCHES = 0.4
 _EMPTY_ROW_INCHES = 0.24  # of a figure without any accepted pass
 _SPREAD = 0.56  # share of a row over which its passes are laid out
 

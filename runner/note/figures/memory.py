@@ -91,7 +91,18 @@ def _caption(pen: Pen, courses: Sequence[Course]) -> str:
         )
     if "resident" in kinds:
         text += " " + t.gettext("Resident memory is what the process holds in the machine's main memory.")
+    if any(_near(course) for course in courses):
+        text += " " + t.gettext(
+            "The dashed black line is the capacity: a pass that reaches it does not fit. Where memory stays far below, "
+            "it is only written."
+        )
     return text
+
+
+def _near(course: Course) -> bool:
+    """Whether memory came so close to the capacity that the line is drawn."""
+    capacity = course.capacity.get("device") or course.capacity.get("host")
+    return capacity is not None and course.largest >= _NEAR * capacity
 
 
 def _course(pen: Pen, row: BalanceRow) -> Course | None:
@@ -187,7 +198,7 @@ def _panel(axes: Axes, pen: Pen, course: Course, unit: int, top: float) -> None:
     capacity = course.capacity.get("device") or course.capacity.get("host")
     if capacity is not None:
         text = pen.t.gettext("capacity %(size)s", size=pen.fmt.bytes(capacity))
-        if course.largest >= _NEAR * capacity:
+        if _near(course):
             axes.axhline(capacity / unit, color=INK, linewidth=0.9, linestyle=(0, (4, 3)))
             top = max(top, capacity / unit)
         axes.annotate(
