@@ -1,4 +1,4 @@
-"""What only a real card can show. `make test-gpu` runs these where one exists (M11, M20, M24, TI-01, ME-01)."""
+"""What only a real card shows. `make test-gpu` runs these where one exists (M9, M11, M18, M20, M24, TI-01, ME-01)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from runner.measure.environment import gpu_facts  # noqa: E402
 from runner.measure.memory import CudaCounters  # noqa: E402
 from runner.measure.nvml import Nvml, load_nvml  # noqa: E402
 from runner.measure.probe import find_devices  # noqa: E402
-from tests.measure.test_engines import corpus, differences, job_for, rows, work  # noqa: E402, F401
+from tests.measure.test_engines import corpus, differences, job_for, rows, tiny_model, work  # noqa: E402, F401
 
 pytestmark = [
     pytest.mark.gpu,
@@ -95,11 +95,17 @@ def test_the_default_engine_gives_the_same_labels_on_the_card(corpus: Path, sett
     assert differences(job, result) == ()
     assert rows(job) == wanted
     assert 0 < result["device_seconds"] <= result["pass_seconds"]
-    counters = {peak["counter"] for peak in result["facts"]["memory"]}
-    assert {"torch.cuda.max_memory_allocated", "torch.cuda.max_memory_reserved"} <= counters
+    peaks = {peak["counter"]: peak["bytes"] for peak in result["facts"]["memory"]}
+    reserved, whole = peaks["torch.cuda.max_memory_reserved"], peaks["torch.cuda.mem_get_info"]
+    assert 0 < peaks["torch.cuda.max_memory_allocated"] <= reserved < whole, (
+        "the context is in none of torch's counters"
+    )
+    kinds = {"math", "flash_attention", "efficient_attention", "cudnn_attention", "overrideable"}
+    assert result["facts"]["model"]["sdpa_kernel_padded"] in kinds
 
 
 def test_out_of_memory_on_the_card_is_named_so(corpus: Path) -> None:  # noqa: F811
+    torch.cuda.empty_cache()  # what earlier tests left in the cache would be enough for this one
     share = torch.cuda.mem_get_info()[1]
     torch.cuda.set_per_process_memory_fraction(min(1.0, (torch.cuda.memory_reserved() + (8 << 20)) / share))
     try:
@@ -143,7 +149,8 @@ def test_m20_the_pass_waits_for_the_card_only_at_its_end(corpus: Path) -> None: 
     from runner.measure.clocks import Parts
     from runner.measure.engines.transformers import transformers_engine
     from runner.measure.passes import Work
-    from tests.measure.test_fetch import TEXTS, Remember
+    from tests.measure.test_engines import TEXTS
+    from tests.measure.test_fetch import Remember
 
     engine = transformers_engine(on_card(corpus, batch_size=4), torch)
     engine.warm_up(TEXTS, "longest_and_first", 1)
@@ -154,6 +161,63 @@ def test_m20_the_pass_waits_for_the_card_only_at_its_end(corpus: Path) -> None: 
     finally:
         torch.cuda.set_sync_debug_mode("default")
     assert ledger.positions == list(range(len(TEXTS) * 20))
+
+
+def test_m9_fp32_on_the_card_is_fp32(corpus: Path) -> None:  # noqa: F811
+    """A product whose TF32 result differs: 10 bits of fraction are not 23."""
+    torch.set_float32_matmul_precision("high")  # what images with TORCH_ALLOW_TF32_CUBLAS_OVERRIDE=1 start with
+    result = work(on_card(corpus, batch_size=4))
+    assert result["facts"]["effective"]["precision"] == "fp32"
+    left = torch.full((64, 64), 1 + 2**-14, device="cuda")
+    assert float((left @ torch.eye(64, device="cuda"))[0, 0]) == 1 + 2**-14
+
+
+def test_the_matrix_rate_is_not_that_of_the_launches() -> None:
+    from runner.measure.flops import _product_seconds, matrix_rate
+
+    small = 2 * 1024**3 / _product_seconds(torch, "cuda", torch.float16, 1024)
+    assert matrix_rate(torch, "cuda", torch.float16) >= 0.95 * small
+
+
+@pytest.mark.parametrize("mode", ["default", "reduce-overhead"])
+def test_m18_a_compiled_pass_makes_no_graph(corpus: Path, mode: str) -> None:  # noqa: F811
+    """With CUDA graphs too: recorded and replayed before the pass, and their outputs not overwritten in it."""
+    pytest.importorskip("triton")
+    here = job_for(corpus, batch_size=2)
+    assert work(here)["status"] == "completed"
+    wanted = rows(here)
+    job = on_card(corpus, batch_size=2, padding="multiple-of:64", compile=mode)
+    result = work(job)
+    assert result["status"] == "completed", result["error"]
+    assert differences(job, result) == ()
+    assert (result["recompilations"], rows(job)) == (0, wanted)
+
+
+def test_an_assert_on_the_card_leaves_a_row_and_the_next_attempt_alone(
+    corpus: Path, tmp_path: Path  # noqa: F811
+) -> None:  # fmt: skip
+    """Issue 6, point 6: token ids beyond the embeddings. The card's context is lost, the worker's row is not."""
+    from tests.measure.test_several_processes import supervised
+
+    job = on_card(corpus, model=tiny_model(tmp_path / "small", "bert", vocab_size=50), batch_size=4)
+    end = supervised(job)
+    if end.result is None:
+        assert end.signal_name == "SIGABRT", end.stderr_tail
+    else:
+        assert end.result["status"] == "failed" and "assert" in end.result["error"]["message"]
+    after = supervised(on_card(corpus, batch_size=4))
+    assert after.result is not None and after.result["status"] == "completed", after.stderr_tail
+
+
+def test_conditions_of_the_card_are_read_during_the_pass(corpus: Path) -> None:  # noqa: F811
+    """Issue 6, point 8: from the driver, NVIDIA's or AMD's; what is missing has its reason."""
+    cards = work(on_card(corpus, batch_size=1))["facts"].get("cards")
+    if cards is None:
+        pytest.skip("no reader for this card")
+    for name in ("used_bytes_most", "sm_mhz_most", "temperature_celsius_most", "power_watts_most"):
+        assert cards["values"][f"card0.{name}"] or any(key.startswith("card.") for key in cards["reasons"]), name
+    assert cards["values"]["card0.allocator_requests"] >= 0
+    assert cards["shared"] is not None or cards["reasons"]["card.processes"]
 
 
 @pytest.mark.skipif(torch.cuda.device_count() < 2, reason="one card only")

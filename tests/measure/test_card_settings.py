@@ -193,7 +193,7 @@ class TestMemoryRanOut:
 
             def broken(model: Any, mode: Any, dynamic: bool, cause: Exception = cause) -> Any:
                 def call(**inputs: Any) -> Any:
-                    raise InductorError(cause, None)  # type: ignore[arg-type]
+                    raise InductorError(cause, None)
 
                 return call
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 import sys
+import sysconfig
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -193,15 +195,15 @@ class TestDoctor:
         from runner.measure import abilities
 
         monkeypatch.delenv("CC", raising=False)
-        monkeypatch.setattr(abilities.shutil, "which", lambda name: None)
+        monkeypatch.setattr(shutil, "which", lambda name: None)
         assert "no C compiler (install gcc)" in abilities._compiler(self.torch(), "cuda").why
-        monkeypatch.setattr(abilities.shutil, "which", lambda name: f"/usr/bin/{name}")
+        monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
         assert "not for compute capability 6.1" in abilities._compiler(self.torch((6, 1)), "cuda").why
-        monkeypatch.setattr(abilities.sysconfig, "get_path", lambda name: "/nowhere")
+        monkeypatch.setattr(sysconfig, "get_path", lambda name: "/nowhere")
         assert "headers of Python" in abilities._compiler(self.torch(), "cuda").why
         monkeypatch.undo()
-        monkeypatch.setattr(abilities.shutil, "which", lambda name: f"/usr/bin/{name}")
-        monkeypatch.setattr(abilities.Path, "is_file", lambda path: True)
+        monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
+        monkeypatch.setattr(Path, "is_file", lambda path: True)
         monkeypatch.setitem(sys.modules, "triton", None)
         assert "no Triton" in abilities._compiler(self.torch(), "cuda").why
         stand_in: Any = ModuleType("triton")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import shutil
@@ -94,7 +95,7 @@ def differences(job: Job, result: dict[str, Any]) -> tuple[str, ...]:
 
 def test_m15_batches_padding_and_grouping_change_the_work_not_the_answers(corpus: Path) -> None:
     computed, answers = {}, {}
-    for name, settings in {
+    variants: dict[str, dict[str, Any]] = {
         "b1": {"batch_size": 1},
         "b4": {"batch_size": 4},
         "sorted": {"batch_size": 4, "grouping": "length-sorted"},
@@ -102,7 +103,8 @@ def test_m15_batches_padding_and_grouping_change_the_work_not_the_answers(corpus
         "multiple": {"batch_size": 4, "padding": "multiple-of:64"},
         "full": {"batch_size": 4, "padding": "max-length"},
         "packed": {"batch_size": 4, "padding": "none", "engine": "packed"},
-    }.items():
+    }
+    for name, settings in variants.items():
         job = job_for(corpus, **settings)
         result = work(job)
         assert result["status"] == "completed", result["error"]
@@ -261,11 +263,10 @@ class TestCompilation:
 
 def tiny_model(folder: Path, kind: str, **changes: Any) -> Path:
     """A random classifier of another family, with the demo's tokenizer."""
-    import transformers
-
+    transformers: Any = importlib.import_module("transformers")
     torch.manual_seed(1)
-    common = {"vocab_size": 2000, "id2label": dict(enumerate(LABELS)), "num_labels": len(LABELS)}
-    encoder = {
+    common: dict[str, Any] = {"vocab_size": 2000, "id2label": dict(enumerate(LABELS)), "num_labels": len(LABELS)}
+    encoder: dict[str, Any] = {
         "hidden_size": 32,
         "num_hidden_layers": 2,
         "num_attention_heads": 2,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ def test_a_layer_is_counted_as_its_matrix_products() -> None:
 
 def test_torch_counts_the_same_products() -> None:
     torch = pytest.importorskip("torch")
-    import transformers
+    transformers: Any = pytest.importorskip("transformers")
     from torch.utils.flop_counter import FlopCounterMode
 
     config = transformers.BertConfig(
