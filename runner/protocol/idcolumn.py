@@ -6,6 +6,7 @@ reading the file again. Ids are text exactly as the file has them; null stays nu
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +21,7 @@ from runner.protocol.parallel import Span, spans_of
 
 AGAIN = "write the file again as Parquet with text columns id and label"
 _SPAN_ROWS = 1 << 18  # at least so many rows are given to a thread at once
+_BUFFER_BYTES = 1 << 20  # read from a file at once: its pages are no memory of ours, as those of a map would be
 _BATCH_ROWS = 1 << 16  # rows read at once: small enough for the cache, large enough for numpy
 
 
@@ -58,12 +60,12 @@ class HeldIds:
 class ParquetTable:
     """A Parquet file that is read in parts, by several threads at once."""
 
-    def __init__(self, path: Path, source: Any) -> None:
-        """`source`: the file, mapped into memory."""
+    def __init__(self, path: Path) -> None:
         self.path = path
-        self._source = source
         with readable_parquet(path):
-            self._metadata = pq.read_metadata(source)
+            # Bytes as a name: pyarrow encodes text as UTF-8, which not every name of a folder is.
+            self._source = pa.OSFile(os.fsencode(path))
+            self._metadata = pq.read_metadata(self._source)
             self.schema = self._metadata.schema.to_arrow_schema()
         rows = [self._metadata.row_group(group).num_rows for group in range(self._metadata.num_row_groups)]
         self._starts: list[int] = np.concatenate([[0], np.cumsum(rows)]).astype(np.int64).tolist()
@@ -90,7 +92,7 @@ class ParquetTable:
         with readable_parquet(self.path):
             opened: Any = pq.ParquetFile
             texts = [name for name in encoded if is_text(self.schema.field(name).type)]
-            file = opened(self._source, metadata=self._metadata, read_dictionary=texts)
+            file = opened(self._source, metadata=self._metadata, read_dictionary=texts, buffer_size=_BUFFER_BYTES)
             for batch in file.iter_batches(_BATCH_ROWS, row_groups=groups, columns=list(columns), use_threads=False):
                 low, high = max(first - row, 0), min(end - row, len(batch))
                 if high > low:

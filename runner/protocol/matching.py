@@ -28,7 +28,7 @@ Places = npt.NDArray[np.uint32]
 
 _CHUNK = 1 << 16  # rows handled at once: temporary arrays stay in the cache
 _LONGEST_BYTES = 63
-_TABLE_BYTES = 256 << 20  # words of the expected ids held at once
+_TABLE_BYTES = 512 << 20  # words of the expected ids held at once
 _ROUNDS = 40
 _END = 0x80
 _MIX = (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)

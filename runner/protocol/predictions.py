@@ -19,11 +19,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from runner.corpus.columns import NAME_THE_COLUMNS, column_places
-from runner.corpus.parquet import mapped
 from runner.corpus.read import iter_table
 from runner.errors import InputRefused, show_value
 from runner.evidence.canonical import sha256_file
-from runner.protocol.idcolumn import AGAIN, HeldIds, IdColumn, ParquetIds, ParquetTable, as_text, readable_parquet
+from runner.protocol.idcolumn import AGAIN, HeldIds, IdColumn, ParquetIds, ParquetTable, as_text
 from runner.protocol.parallel import in_threads
 
 Integers = npt.NDArray[np.int64]
@@ -74,9 +73,7 @@ def read_predictions(path: Path) -> Predictions:
 def _read_parquet(path: Path) -> Predictions:
     with ThreadPoolExecutor(1) as beside:
         sha256 = beside.submit(sha256_file, path)
-        with readable_parquet(path):
-            source = mapped(path)
-        table = ParquetTable(path, source)
+        table = ParquetTable(path)
         names = table.schema.names
         column_places(names, ("id", "label"), path)
         if pa.types.is_floating(table.schema.field("id").type):

@@ -18,7 +18,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from runner.corpus.parquet import mapped
 from runner.corpus.read import Corpus
 from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
@@ -120,7 +119,7 @@ def load_reference(campaign: Campaign, lock: Lock, corpus_id: str) -> Reference:
 
 def reference_of(path: Path, corpus_id: str, table: LabelTable, model: Model) -> Reference:
     """The content of one reference file, labels as classes of the table."""
-    file = ParquetTable(path, mapped(path))
+    file = ParquetTable(path)
     names = [name for name in file.schema.names if name == "label" or name.startswith(_GROUP)]
     # Repeated values are never made into texts: ten million labels are ten million small numbers.
     index = {label: number for number, label in enumerate(table.labels)}
