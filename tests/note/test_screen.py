@@ -5,13 +5,17 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from runner.note.build import NoteFiles
+from runner.evidence.campaign import Campaign
+from runner.note.build import NoteFiles, note_pages
+from runner.note.calculator import calculator_of
 from tests.note.phone import OFF_SCREEN, UNNAMED
+from tests.note.sample import PRICED, make_campaign
 
 AXE = Path(__file__).parent / "data" / "axe-core" / "axe.min.js"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -23,6 +27,7 @@ def test_it_holds_everything_it_needs_and_no_script(note: NoteFiles) -> None:
     assert not re.search(r'(src|href)="(?!#|data:)', html), "nothing is loaded from elsewhere"
     assert re.findall(r"url\(\"(?!data:)", html) == []
     assert '<html lang="en">' in html and 'name="viewport"' in html
+    assert "default-src 'none'" in html and "script-src" not in html, "nor could anything in it load or run"
     assert html.count("<h1") == 1
     ids = re.findall(r'\bid="([^"]+)"', html)
     assert len(ids) == len(set(ids)), "every id stands once"
@@ -43,22 +48,104 @@ def browser() -> Iterator[Any]:
         launched.close()
 
 
+AXE_TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]
+MODES: dict[str, dict[str, Any]] = {
+    "phone": {"width": 390},
+    "phone, dark": {"width": 390, "color_scheme": "dark"},
+    "desktop": {"width": 1280},
+    "desktop, dark": {"width": 1280, "color_scheme": "dark"},
+    "desktop at 200 %": {"width": 640},
+    "smallest width of WCAG 1.4.10": {"width": 320},
+    "colours of the reader's own": {"width": 1280, "forced_colors": "active"},
+    "printed": {"width": 1280, "media": "print"},
+}
+
+
+def opened(browser: Any, page: Path, *, width: int, media: str | None = None, **options: str) -> Any:
+    """The page in a window; fails on any request, message or error of the browser, a breach of its policy too."""
+    # `bypass_csp` lets axe in; the tests without axe leave the policy on.
+    window = browser.new_page(viewport={"width": width, "height": 900}, **options)
+    said: list[str] = []
+    window.on("request", lambda asked: None if asked.url.startswith(("file:", "data:")) else said.append(asked.url))
+    window.on("console", lambda message: said.append(message.text))
+    window.on("pageerror", lambda error: said.append(str(error)))
+    window.goto(page.as_uri())
+    if media:
+        window.emulate_media(media=media)
+    assert said == []
+    return window
+
+
+def barriers(window: Any) -> list[tuple[str, str]]:
+    """What axe finds: the rule and the first element."""
+    window.add_script_tag(path=str(AXE))
+    found = window.evaluate(f"axe.run({{runOnly: {AXE_TAGS}}})")
+    return [(item["id"], item["nodes"][0]["html"][:160]) for item in found["violations"]]
+
+
 @pytest.mark.browser
-@pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (1280, "light"), (1280, "dark")])
-def test_axe_finds_no_barrier_and_nothing_runs_out_of_the_page(
-    browser: Any, note: NoteFiles, width: int, scheme: str
+@pytest.mark.parametrize("mode", MODES)
+def test_axe_finds_no_barrier_and_nothing_runs_out_of_the_page(browser: Any, note: NoteFiles, mode: str) -> None:
+    window = opened(browser, note.html, bypass_csp=True, **MODES[mode])
+    assert window.evaluate("document.scrollingElement.scrollWidth <= window.innerWidth")
+    assert window.evaluate("document.fonts.check('16px \"Note Sans\"')")
+    assert barriers(window) == []
+    window.close()
+
+
+def _pages(campaign: Campaign, root: Path) -> dict[str, str]:
+    """HTML of the note in the other languages, of blank sheets, and of the calculator."""
+    priced = make_campaign(root / "priced", PRICED)
+    empty = make_campaign(root / "empty", replace(PRICED, passes=0, unavailable=()))
+    made = {f"note {language}": _html(priced, language) for language in ("de", "tr", "fr")}
+    made |= {f"blank {language}": _html(empty, language) for language in ("en", "tr")}
+    return made | {f"calculator {language}": calculator_of(priced, language) for language in ("en", "de", "tr", "fr")}
+
+
+def _html(campaign: Campaign, language: str) -> str:
+    return note_pages(campaign, language)["decision-note.html"].decode("utf-8")
+
+
+@pytest.mark.browser
+@pytest.mark.timeout(600)
+def test_axe_finds_no_barrier_in_other_languages_blank_sheets_and_the_calculator(
+    browser: Any, campaign: Campaign, tmp_path: Path
 ) -> None:
-    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
-    page.goto(note.html.as_uri())
-    page.add_script_tag(path=str(AXE))
-    found = page.evaluate("axe.run({runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice']})")
-    assert [(item["id"], item["nodes"][0]["html"][:160]) for item in found["violations"]] == []
-    assert page.evaluate("document.scrollingElement.scrollWidth <= window.innerWidth")
-    assert page.evaluate("document.fonts.check('16px \"Note Sans\"')")
-    assert all(url.startswith(("file:", "data:")) for url in asked)
-    page.close()
+    found: dict[str, Any] = {}
+    for name, html in _pages(campaign, tmp_path).items():
+        path = tmp_path / f"{name}.html"
+        path.write_text(html, encoding="utf-8")
+        for width in (320, 1280):
+            window = opened(browser, path, width=width, bypass_csp=True)
+            if not window.evaluate("document.scrollingElement.scrollWidth <= window.innerWidth"):
+                found[f"{name} {width}"] = "runs out of the page"
+            if width == 1280 and (barrier := barriers(window)):
+                found[name] = barrier
+            window.close()
+    assert found == {}
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("forced", ["none", "active"])
+def test_the_keyboard_is_seen_where_it_stands(browser: Any, note: NoteFiles, forced: str) -> None:
+    """WCAG 2.4.1, 2.4.7: the first stop skips to the content; every stop has a line around it and is on the screen."""
+    window = opened(browser, note.html, width=1280, forced_colors=forced)
+    stops = window.evaluate("document.querySelectorAll('a[href], [tabindex=\"0\"]').length")
+    seen = []
+    for _ in range(stops):
+        window.keyboard.press("Tab")
+        seen.append(window.evaluate(FOCUSED))
+    assert seen[0]["to"] == "#note"
+    assert len({item["at"] for item in seen}) == stops > 20
+    assert [item for item in seen if item["line"] == "none" or not item["shown"]] == []
+    window.close()
+
+
+FOCUSED = """(() => {
+  const here = document.activeElement, box = here.getBoundingClientRect(), style = getComputedStyle(here);
+  return {at: [...document.querySelectorAll('*')].indexOf(here), to: here.getAttribute('href'),
+    line: style.outlineStyle, shown: box.bottom > 0 && box.top < innerHeight && box.width > 0};
+})()"""
 
 
 @pytest.mark.browser
@@ -66,8 +153,7 @@ def test_on_a_phone_every_value_stands_on_the_screen_beside_the_head_of_its_colu
     browser: Any, note: NoteFiles
 ) -> None:
     """M44: no column is off the screen of 390 px, no caption is cut, and each value says what it is."""
-    page = browser.new_page(viewport={"width": 390, "height": 900})
-    page.goto(note.html.as_uri())
+    page = opened(browser, note.html, width=390)
     assert page.locator("td").count() > 50
     assert page.evaluate(OFF_SCREEN) == []
     assert page.evaluate(UNNAMED) == []
