@@ -1,9 +1,9 @@
 """Whether a package without a price could change the choice (DESIGN section 6, rule 10).
 
 One price counts for every configuration that rents the package: two settings on the same GPU get cheaper together.
-Taken for granted is only that a longer package of a GPU costs no less than a shorter one. So the choice is made again
-with each unknown price at the least that it can be, all shorter unknown ones as dear as that: if the winner holds
-there, it holds at every higher price.
+Taken for granted is only that a longer package of a GPU costs no less than a shorter one, as long as its known prices
+do not say otherwise (`rising`). So the choice is made again with each unknown price at the least that it can be, all
+shorter unknown ones as dear as that: if the winner holds there, it holds at every higher price.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from decimal import Decimal
 from runner.decide.model import BalanceRow, Constraint, PackageChoice, PackageOption
 from runner.decide.options import DEPENDS_ON_TIME, Option, at_largest, at_smallest, sound
 from runner.decide.pick import pick
+from runner.pricing.core import never_fall
 
 LEAST_PRICE = Decimal("0.01")
 """The lowest price per lot that a catalogue can hold."""
@@ -39,6 +40,7 @@ class _Unknown:
     gpu: str
     days: int
     least: Decimal
+    rising: bool = True
 
 
 def could_be_priced(row: BalanceRow) -> tuple[int, ...]:
@@ -115,12 +117,12 @@ def _unknown(rows: Sequence[BalanceRow]) -> list[_Unknown]:
         for option in row.packages:
             if option.days is None or option.price_per_lot is not None or (row.gpu, option.days) in found:
                 continue
-            shorter = [
-                Decimal(other.price_per_lot)
-                for other in row.packages
-                if other.days is not None and other.days < option.days and other.price_per_lot is not None
-            ]
-            found[row.gpu, option.days] = _Unknown(row.gpu, option.days, max(shorter, default=LEAST_PRICE))
+            known = [(o.days, Decimal(o.price_per_lot)) for o in row.packages if o.days and o.price_per_lot is not None]
+            rising = never_fall([price for _, price in known])
+            shorter = [price for days, price in known if days < option.days and rising]
+            found[row.gpu, option.days] = _Unknown(
+                row.gpu, option.days, max(shorter, default=LEAST_PRICE), rising=rising
+            )
     return list(found.values())
 
 
@@ -147,7 +149,9 @@ def _cost(row: BalanceRow, end: End, unknown: _Unknown) -> Decimal | None:
 
 def _is(option: PackageOption, unknown: _Unknown) -> bool:
     """The package itself, or a shorter one without a price, which then costs no more; where it covers."""
-    return option.days is not None and option.days <= unknown.days and option.price_per_lot is None and option.covers
+    if option.days is None or option.price_per_lot is not None or not option.covers:
+        return False
+    return option.days == unknown.days or (unknown.rising and option.days < unknown.days)
 
 
 def _total(option: PackageOption, lots: int, price: Decimal) -> Decimal:

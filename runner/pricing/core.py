@@ -539,8 +539,10 @@ def could_cost_less(lines: Sequence[PackageLine], best: PackageLine | None) -> t
     """Packages without a price that cover and could cost less than `best`; all that cover while there is none.
 
     The one thing taken for granted about an unknown price is that a longer package of the same GPU costs no less than a
-    shorter one, sold out or too short alike. An hourly offer bounds no package.
+    shorter one, sold out or too short alike, as long as the known prices do not say otherwise. Hours bound no package.
     """
+    known = [line.total for line in lines if line.days is not None and line.total is not None]
+    rising = never_fall(known)
     found = []
     for line in lines:
         if line.days is None or not line.covers or line.offer is not None:
@@ -548,9 +550,15 @@ def could_cost_less(lines: Sequence[PackageLine], best: PackageLine | None) -> t
         shorter = [
             one.total for one in lines if one.days is not None and one.hours < line.hours and one.total is not None
         ]
-        if best is None or best.total is None or max(shorter, default=Decimal(0)) < best.total:
+        least = max(shorter, default=Decimal(0)) if rising else Decimal(0)
+        if best is None or best.total is None or least < best.total:
             found.append(line)
     return tuple(found)
+
+
+def never_fall(prices: Sequence[Decimal]) -> bool:
+    """Whether prices in the order of the packages' lengths never get smaller."""
+    return list(prices) == sorted(prices)
 
 
 def less_by_the_hour(lines: Sequence[PackageLine], best: PackageLine | None) -> PackageLine | None:

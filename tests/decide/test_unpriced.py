@@ -52,3 +52,13 @@ def test_rule_10_a_package_that_the_plan_does_not_rent_is_no_unpriced_one() -> N
     world.passes("B", "b1", 100, 100, 101)
     assert world.decision().chosen == "A.b1"
     assert world.row("A.b1").unpriced_days == ()
+
+
+def test_rule_10_where_known_prices_fall_nothing_is_taken_for_granted() -> None:
+    """B's 30 days cost less than its 3 days: its 7 days, without a price, may cost less than either, and than A's."""
+    for longest, chosen in (("500.00", "A.b1"), ("350.00", None)):
+        world = World(prices=tariffs("A 7 300.00", "B 3 400.00", f"B 30 {longest}"))
+        world.passes("A", "b1", 360000, 360000, 360000)
+        world.passes("B", "b1", 360000, 360000, 360000)
+        assert world.decision().chosen == chosen
+        assert world.row("B.b1").unpriced_days == (7,) if chosen is None else True

@@ -265,10 +265,20 @@ def unknown_lines(case: Case, gpu: str) -> dict[int, Fraction]:
         if price.gpu == gpu and price.days is not None and price.amount is not None
     }
     return {
-        days: max((amount for shorter, amount in prices.items() if shorter < days), default=Fraction(1, 100))
+        days: max(
+            (amount for shorter, amount in prices.items() if shorter < days and rising(case, gpu)),
+            default=Fraction(1, 100),
+        )
         for days in DAYS
         if days not in prices
     }
+
+
+def rising(case: Case, gpu: str) -> bool:
+    """Whether the known prices bear out that longer packages cost no less."""
+    lines = sorted((p.days, Fraction(p.amount)) for p in case.prices if p.gpu == gpu and p.days and p.amount)
+    amounts = [amount for _, amount in lines]
+    return amounts == sorted(amounts)
 
 
 def unpriced_cost(case: Case, key: Key, seconds: Fraction, prices: dict[int, Fraction]) -> Fraction | None:
@@ -413,7 +423,8 @@ def with_price(case: Case, found: Found, gpu: str, days: int) -> Found:
     if found.own or found.key[0] != gpu or failing:
         return found
     least = unknown_lines(case, gpu)[days]
-    prices = {shorter: least for shorter in unknown_lines(case, gpu) if shorter <= days}
+    also = rising(case, gpu)
+    prices = {other: least for other in unknown_lines(case, gpu) if other == days or (also and other < days)}
     cost = unpriced_cost(case, found.key, found.window, prices)
     if cost is None or (found.cost is not None and found.cost <= cost):
         return found

@@ -66,6 +66,8 @@ def _prices(rng: random.Random, gpu: str, hourly: bool) -> list[Price]:
     cards = rng.choice((1, 1, 2))
     lines = []
     amounts = sorted(rng.choice(AMOUNTS) for _ in range(3))
+    if rng.random() < 0.1:
+        amounts.reverse()  # longer ones may be cheaper: then nothing is taken for granted
     for days, amount in zip((3, 7, 30), amounts, strict=True):
         if rng.random() < 0.6:
             lines.append(Price(gpu, days, amount, cards, rng.choice((None, None, None, 0, 1, 2))))

@@ -15,7 +15,7 @@ from runner.pricing import core
 HERE = Path(__file__).resolve().parent
 TARIFFS = HERE / "golden_tariffs.csv"
 VECTORS = HERE / "golden_prices.json"
-GPUS = ("plain", "pair", "level", "unpriced")
+GPUS = ("plain", "pair", "level", "falling", "unpriced")
 LOTS = ("1", "2", "7", "999")
 ASKED: tuple[tuple[str | None, str | None], ...] = (
     ("3", None),
