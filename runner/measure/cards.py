@@ -128,7 +128,12 @@ def _extremes(readings: Sequence[CardReading]) -> dict[str, float | int | str | 
     def most(name: str) -> Any:
         return max(seen[name], default=None)
 
-    # The first look is before the pass: the driver's share of busy time looks back.
+    # The first look is before the pass: the driver's share of busy time looks back, and clocks may still be at rest.
+    later = readings[1:] or readings
+
+    def least(name: str) -> Any:
+        return min((value for one in later if (value := getattr(one, name)) is not None), default=None)
+
     busy = [reading.busy_percent for reading in readings[1:] if reading.busy_percent is not None]
     energy, ecc = seen["energy_joules"], seen["ecc"]
     throttled = sorted({reason for reasons in seen["throttle"] for reason in reasons})
@@ -137,10 +142,10 @@ def _extremes(readings: Sequence[CardReading]) -> dict[str, float | int | str | 
         "own_bytes_most": most("own_bytes"),
         "others_bytes_most": most("others_bytes"),
         "busy_percent_mean": round(sum(busy) / len(busy), 1) if busy else None,
-        "sm_mhz_least": min(seen["sm_mhz"], default=None),
+        "sm_mhz_least": least("sm_mhz"),
         "sm_mhz_most": most("sm_mhz"),
         "sm_mhz_possible": most("sm_mhz_possible"),
-        "memory_mhz_least": min(seen["memory_mhz"], default=None),
+        "memory_mhz_least": least("memory_mhz"),
         "temperature_celsius_most": most("temperature_celsius"),
         "power_watts_most": most("power_watts"),
         "power_limit_watts": min(seen["power_limit_watts"], default=None),

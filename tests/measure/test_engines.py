@@ -364,6 +364,25 @@ def test_m16_a_card_that_the_kernel_is_not_for_is_unsupported(
     assert str(error) in result["error"]["message"]
 
 
+def test_m18_what_a_model_compiles_on_its_own_is_counted_too(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The variant compiles nothing, its attention does, for every width anew: real graphs of dynamo."""
+    from runner.measure.engines.transformers import PaddedForward
+
+    add = torch.compile(lambda logits, ids: logits + 0 * ids.sum(), backend="eager", dynamic=False)
+    plain = PaddedForward.logits
+    monkeypatch.setattr(
+        PaddedForward, "logits", lambda self, inputs: add(plain(self, inputs), inputs["input_ids"])
+    )  # fmt: skip
+    torch._dynamo.reset()
+    result = work(job_for(corpus, batch_size=2))
+    assert result["status"] == "completed", result["error"]
+    assert result["recompilations"] == 3, "five widths, two of them warmed up"
+    assert result["recompilations_reason"] == "not clean: 3 compilation(s) in the timed part"
+    assert result["facts"]["effective"]["extra"]["compiled_by_the_model"] >= 2
+    clean = work(job_for(corpus, batch_size=2, padding="max-length"))
+    assert clean["recompilations"] == 0
+
+
 @pytest.mark.parametrize(("attention", "told"), [("sdpa", True), ("eager", False)])
 def test_m9_the_kernel_behind_sdpa_is_named(corpus: Path, attention: str, told: bool) -> None:
     """torch chooses one by card, type and mask; `sdpa` alone does not say what ran."""

@@ -108,7 +108,7 @@ class LaunchBound:
     sides: list[int] = []  # noqa: RUF012 - of one test
     memory_for = 1 << 20
 
-    def __init__(self, _: str, globals: dict[str, object], num_threads: int) -> None:
+    def __init__(self, _: str, globals: dict[str, object], num_threads: int, **more: object) -> None:
         self._side = len(globals["left"])  # type: ignore[arg-type]
 
     def blocked_autorange(self, min_run_time: float) -> SimpleNamespace:

@@ -6,6 +6,7 @@ copy has finished. How a batch becomes tensors and logits is the `Forward` of th
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol, runtime_checkable
 
@@ -63,6 +64,12 @@ class Compiles(Protocol):
     def recompilations(self) -> int: ...
 
 
+def compiled_graphs() -> int:
+    """Graphs that dynamo has compiled in this process, by whose order ever; its modules are not loaded for that."""
+    utilities = sys.modules.get("torch._dynamo.utils")
+    return 0 if utilities is None else int(utilities.counters["stats"]["unique_graphs"])
+
+
 class BatchedEngine:
     """Loaded model with its plan of work. Not thread-safe; one per worker."""
 
@@ -76,6 +83,7 @@ class BatchedEngine:
         self._batch_size: int = job.settings["batch_size"]
         self._ahead = bool(self._extra(job).get("tokenise_ahead", not self._on_cpu))
         self._signatures: set[tuple[object, ...]] = set()  # compiled for
+        self._graphs = compiled_graphs()
         plan_batches([1], 1, job.settings["grouping"])  # an unknown grouping is refused before any work
         self.loaded = Loaded(self._effective(loaded.model), *self._facts(loaded), notes=loaded.notes)
 
@@ -152,8 +160,14 @@ class BatchedEngine:
             # What loading and compiling left in the allocator's cache is no need of the pass. Before the warm-up: what
             # that takes, the pass finds again.
             self._torch.cuda.empty_cache()
-        if inputs == "none" or passes == 0:
-            return
+        if inputs != "none" and passes > 0:
+            self._warm_up(texts, passes)
+        # Attention or code of a model may compile on its own (`flex_attention` does, for every shape anew).
+        self._graphs = compiled_graphs()
+        if self._graphs and not isinstance(self._forward, Compiles):
+            self.loaded.effective["extra"]["compiled_by_the_model"] = self._graphs
+
+    def _warm_up(self, texts: Sequence[str], passes: int) -> None:
         plan = list(self._batches(texts, Parts(lambda: 0), Work()))
         longest = max(plan, key=lambda item: max(map(len, item[1].ids)))
         # The way of the pass: its pinned blocks and events are there before it begins.
@@ -208,7 +222,8 @@ class BatchedEngine:
 
     def recompilations(self) -> tuple[int | None, str | None]:
         if not isinstance(self._forward, Compiles):
-            return 0, None
+            count = compiled_graphs() - self._graphs
+            return count, f"not clean: {count} compilation(s) in the timed part" if count else None
         count = self._forward.recompilations()
         shapes = ", ".join(self._forward.recompiled_shapes)
         return count, f"not clean: {count} compilation(s) in the timed part, shape {shapes}" if count else None
