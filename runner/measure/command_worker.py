@@ -12,6 +12,7 @@ from runner.errors import InputRefused
 from runner.measure.engines.command import CommandPass, program
 from runner.measure.job import AttemptFailed, Job
 from runner.measure.memory import RSS
+from runner.measure.probe import ask_torch
 
 PhaseTimer = Callable[[str], AbstractContextManager[None]]
 
@@ -20,15 +21,16 @@ def run_command(job: Job, phase: PhaseTimer, facts: dict[str, Any], notes: list[
     """Outcome of the attempt as the worker reports it; raises `Unsupported` and `AttemptFailed`."""
     written = Path(job.result).with_suffix(".csv")
     written.unlink(missing_ok=True)
+    own = _facts(job.device)  # before the program has the card
     try:
         with program(job, written) as running:
             # Its imports, loading and warming up are one phase: only the program could tell them apart.
             with phase("load"):
                 facts["effective"] = running.effective(job.settings)
-            facts |= _facts()
+            facts |= own
             notes.append("settings in effect are the program's own word; what it did not say is unknown")
             done = running.run(job.sample_interval_seconds)
-        facts |= {"memory": [_peak(done)], "timeline": done.timeline.as_json()}
+        facts |= {"memory": [_peak(done), *_unknown_peaks(job.device)], "timeline": done.timeline.as_json()}
         with phase("writing"):
             predictions, found = _keep(job, written)
     finally:
@@ -82,13 +84,32 @@ def _peak(done: CommandPass) -> dict[str, Any]:
     }
 
 
-def _facts() -> dict[str, Any]:
+def _unknown_peaks(device: str) -> list[dict[str, Any]]:
+    """What a program takes of a card only its own library counts: unknown, never zero (M11, M24)."""
+    if device == "cpu":
+        return []
+    return [
+        {
+            "device": device,
+            "counter": "memory of the card",
+            "scope": "the program's own",
+            "bytes": None,
+            "at_seconds": None,
+            "reason": "engine command: only the program's own library counts what it takes of a card",
+        }
+    ]
+
+
+def _facts(device: str) -> dict[str, Any]:
+    """What is known without the program; of cards what torch says in a process of its own."""
     unknown = "engine command: the program's own affair"
+    cards: dict[str, Any] | str = {"gpus": []} if device == "cpu" else ask_torch()
+    gpus, why = ([], {"gpus": cards}) if isinstance(cards, str) else (cards["gpus"], {})
     return {
         "model": {},
         "tokenizer": {},
         "runtime": {"torch": None},
         "determinism": {},
-        "gpus": [],
-        "reasons": {"runtime.torch": unknown, "determinism": unknown, "model": unknown, "tokenizer": unknown},
+        "gpus": gpus,
+        "reasons": why | {"runtime.torch": unknown, "determinism": unknown, "model": unknown, "tokenizer": unknown},
     }

@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass
+from typing import Any
 
 _TIMEOUT_SECONDS = 180
 
@@ -25,6 +26,16 @@ class FoundDevices:
 
 def find_devices() -> FoundDevices:
     """Ask torch in a child process."""
+    value = ask_torch()
+    if isinstance(value, str):
+        return FoundDevices((), (), value)
+    names = tuple(gpu["name"] for gpu in value["gpus"])
+    hashes = tuple(gpu["uuid_sha256"] for gpu in value["gpus"] if gpu["uuid_sha256"])
+    return FoundDevices(names, hashes, value["problem"])
+
+
+def ask_torch() -> dict[str, Any] | str:
+    """What `main` prints: `gpus` as the manifest has them, and `problem`; in words why there is no answer."""
     try:
         done = subprocess.run(
             [sys.executable, "-m", "runner.measure.probe"],
@@ -34,14 +45,12 @@ def find_devices() -> FoundDevices:
             check=False,
             env=dict(os.environ),
         )
-        value = json.loads(done.stdout)
+        value: dict[str, Any] = json.loads(done.stdout)
     except subprocess.TimeoutExpired:
-        return FoundDevices((), (), f"torch did not answer within {_TIMEOUT_SECONDS} s")
+        return f"torch did not answer within {_TIMEOUT_SECONDS} s"
     except (OSError, ValueError):
-        return FoundDevices((), (), "torch could not be started")
-    names = tuple(gpu["name"] for gpu in value["gpus"])
-    hashes = tuple(gpu["uuid_sha256"] for gpu in value["gpus"] if gpu["uuid_sha256"])
-    return FoundDevices(names, hashes, value["problem"])
+        return "torch could not be started"
+    return value
 
 
 def main() -> None:

@@ -11,6 +11,7 @@ class FakeCuda:
 
     def __init__(self, cards: int = 1, capability: tuple[int, int] = (8, 0), native_bf16: bool = True) -> None:
         self._capability, self._native_bf16 = capability, native_bf16
+        self.architecture = "NVIDIA of some kind"  # a ROCm build says gfx90a:sramecc+:xnack-
         self.alloc_retries = self.device_allocs = 0
         self.context, self.broken = 500 << 20, False
         self.allocated = [0] * cards
@@ -45,8 +46,11 @@ class FakeCuda:
             raise RuntimeError("CUDA error: device-side assert triggered")
         return (24 << 30) - self.reserved[card] - self.context, 24 << 30
 
+    def current_device(self) -> int:
+        return 0
+
     def get_device_properties(self, card: int) -> Any:
-        return SimpleNamespace(total_memory=24 << 30)
+        return SimpleNamespace(total_memory=24 << 30, gcnArchName=self.architecture)
 
     def get_device_capability(self) -> tuple[int, int]:
         return self._capability

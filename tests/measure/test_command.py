@@ -102,3 +102,20 @@ def test_m18_what_a_program_compiles_is_not_observed_and_never_zero(tmp_path: Pa
     assert (check.status, check.reason) == ("passed", "nothing is compiled (not observed)")
     compiled = row.model_copy(update={"requested": row.requested.model_copy(update={"compile": "default"})})
     assert _recompilation(compiled).status == "not assessable"
+
+
+def test_m9_the_cards_of_a_program_are_named_and_its_memory_there_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """M11: a manifest without a card would be of another machine; no number is not zero bytes."""
+    from runner.evidence.attempt import MemoryPeak
+    from runner.evidence.manifest import Gpu
+    from runner.measure import command_worker
+
+    card = {"index": 0, "name": "NVIDIA B200", "memory_bytes": 1, "uuid_sha256": "ab", "compute_capability": "10.0"}
+    monkeypatch.setattr(command_worker, "ask_torch", lambda: {"gpus": [card], "problem": None})
+    assert [Gpu(**gpu).name for gpu in command_worker._facts("cuda")["gpus"]] == ["NVIDIA B200"]
+    (peak,) = (MemoryPeak(**peak) for peak in command_worker._unknown_peaks("cuda"))
+    assert peak.bytes is None and peak.reason
+    monkeypatch.setattr(command_worker, "ask_torch", lambda: "torch could not be started")
+    found = command_worker._facts("cuda")
+    assert (found["gpus"], found["reasons"]["gpus"]) == ([], "torch could not be started")
+    assert command_worker._facts("cpu")["gpus"] == [] and command_worker._unknown_peaks("cpu") == []

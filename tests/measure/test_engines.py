@@ -189,6 +189,27 @@ def test_mo11_emulated_bf16_is_unsupported_with_the_capability() -> None:
     refuse_precision("bf16", FakeCuda(capability=(8, 0)))
 
 
+@pytest.mark.parametrize(
+    ("architecture", "native"),
+    [
+        ("gfx906:sramecc-:xnack-", False),
+        ("gfx1030", False),
+        ("gfx90a:sramecc+:xnack-", True),
+        ("gfx942", True),
+        ("gfx1100", True),
+    ],
+)
+def test_mo11_of_an_amd_card_the_architecture_tells_whether_it_has_bf16(architecture: str, native: bool) -> None:
+    """torch answers yes for every card of a ROCm build."""
+    cuda = FakeCuda(capability=(9, 0))
+    cuda.architecture = architecture
+    if native:
+        refuse_precision("bf16", cuda)
+        return
+    with pytest.raises(Unsupported, match=f"architecture {architecture.partition(':')[0]}"):
+        refuse_precision("bf16", cuda)
+
+
 class TestCompilation:
     """torch.compile with dynamo's own backend: the graphs are real, only the code generator is left out."""
 

@@ -17,6 +17,8 @@ _PRECISION_OF = {f"torch.{name}": short for short, name in PRECISIONS.items()}
 _ATTENTION = ("eager", "sdpa", "flash_attention_2", "flash_attention_3", "flex_attention")
 _ABOUT_ATTENTION = ("attention implementation", "attn_implementation", "flash", "scaled_dot_product", "flex_attention")
 _LIGHTEST_NATIVE_BF16 = (8, 0)
+# Vega and RDNA 1 and 2 have no products of bf16; CDNA, RDNA 3 and later do.
+_GFX_WITHOUT_BF16 = ("gfx900", "gfx902", "gfx904", "gfx906", "gfx909", "gfx90c", "gfx101", "gfx103")
 _INT8_STEP = 8
 
 
@@ -149,6 +151,10 @@ def refuse_precision(precision: str, cuda: Any) -> None:
         native = bool(cuda.is_bf16_supported(including_emulation=False))
     except TypeError:  # older torch has no such argument
         native = capability >= _LIGHTEST_NATIVE_BF16
+    # A ROCm build says yes for every card: of AMD's the architecture tells.
+    architecture = str(getattr(cuda.get_device_properties(cuda.current_device()), "gcnArchName", ""))
+    if architecture.startswith(_GFX_WITHOUT_BF16):
+        raise Unsupported(f"bf16 is only emulated on this card (architecture {architecture.partition(':')[0]})")
     if not native:
         shown = ".".join(map(str, capability))
         raise Unsupported(f"bf16 is only emulated on this card (compute capability {shown})")
