@@ -12,6 +12,7 @@ from runner.note.figures.canvas import Drawing, blank, without_data
 from runner.note.figures.style import BLUE, FAINT, INK, QUIET, RED, WHITE, Pen, name_axis, value_axis
 
 _ROW_INCHES = 0.4
+_MOST_SAID = 30  # durations of a row in the words for those who cannot see it: the table is read, not heard
 _EMPTY_ROW_INCHES = 0.24  # of a figure without any accepted pass
 _SPREAD = 0.56  # share of a row over which its passes are laid out
 
@@ -138,7 +139,13 @@ def _description(pen: Pen, rows: Sequence[BalanceRow]) -> str:
                     )
                 )
                 continue
-            values = "; ".join(fmt.duration(str(value)) for value in summary.raw_seconds)
+            values = "; ".join(fmt.duration(str(value)) for value in summary.raw_seconds[:_MOST_SAID])
+            more = len(summary.raw_seconds) - _MOST_SAID
+            if more > 0:
+                count = fmt.integer(more)
+                values = t.ngettext(
+                    "%(names)s and %(count)s more", "%(names)s and %(count)s more", more, names=values, count=count
+                )
             parts.append(
                 t.gettext(
                     "%(name)s: passes of %(values)s; median %(median)s; failures: %(failures)s.",

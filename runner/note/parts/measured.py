@@ -61,7 +61,12 @@ def _raw(raw: list[Decimal], places: int, speaker: Speaker) -> str:
     more = len(raw) - _MOST_RAW
     if more <= 0:
         return shown
-    rest = speaker.catalogue.ngettext("%(count)s more in the record", "%(count)s more in the record", more)
+    rest = speaker.catalogue.ngettext(
+        "%(count)s more in note/attempts.csv",
+        "%(count)s more in note/attempts.csv",
+        more,
+        count=speaker.fmt.integer(more),
+    )
     return f"{shown} … {rest}"
 
 
