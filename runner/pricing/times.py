@@ -71,6 +71,14 @@ def _local_time(found: re.Match[str], text: str, name: str) -> datetime:
     end_of_day = hour == 24 and not (minute or second or micros)
     try:
         day = date(int(found[1]), int(found[2]), int(found[3]))
+    except ValueError:
+        raise InputRefused(
+            f"{text[:10]} is not a day of the calendar",
+            value=text,
+            column=name,
+            next_step="write year, month and day such as 2026-10-05",
+        ) from None
+    try:
         start = datetime(day.year, day.month, day.day, 0 if end_of_day else hour, minute, second, micros)  # noqa: DTZ001
         return start + timedelta(days=1 if end_of_day else 0)
     except (ValueError, OverflowError):

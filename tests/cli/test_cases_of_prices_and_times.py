@@ -189,7 +189,7 @@ def test_pr_10_the_note_shows_enough_digits_and_names_the_rule(tmp_path: Path) -
     changed = replace(evidence, balance=evidence.balance.model_copy(update={"rows": tuple(rows)}))
     shown = [row["per_corpus"] for row in options(changed, Speaker(Catalogue("en"), Formatter("en")))["balance"]]
     assert [text.split("\u00a0")[0] for text in shown[:2]] == ["3.334", "3.333"]
-    caption = (ROOT / "templates" / "sections" / "options.qmd").read_text(encoding="utf-8")
+    caption = (ROOT / "templates" / "sections" / "choice.qmd").read_text(encoding="utf-8")
     assert "compared exactly and rounded half up for display" in caption
 
 

@@ -213,13 +213,13 @@ def test_24_00_is_the_end_of_the_day() -> None:
     [
         ("2026-03-29T02:30", "does not exist"),
         ("2026-10-25T02:30", "two instants"),
-        ("2026-02-30T10:00", "time of day"),
+        ("2026-02-30T10:00", "not a day of the calendar"),
         ("2027-10-04T09:60", "time of day"),
         ("2027-10-04T09:00+19:00", "offset"),
         ("2027-10-04T09:00+01:60", "offset"),
         ("2027-10-04 09h00", "not a time"),
         ("٢٠٢٦-10-05T09:00", "not a time"),
-        ("0000-01-01T00:00", "time of day"),
+        ("0000-01-01T00:00", "not a day of the calendar"),
         ("9999-12-31T24:00Z", "time of day"),
         ("0001-01-01T00:00+10:00", "calendar"),
     ],
@@ -467,3 +467,14 @@ def test_a_window_is_frozen() -> None:
     found: Window = access_window(plan_of(START))
     with pytest.raises(AttributeError):
         found.window_seconds = Decimal(0)  # type: ignore[misc]
+
+
+def test_m34_a_day_that_does_not_exist_is_named_as_a_day_not_as_a_time() -> None:
+    """M34: 30 February is refused for its day; 24:30 and a leap second for their time of day."""
+    for text, said in (
+        ("2026-02-30T09:00Z", "2026-02-30 is not a day of the calendar"),
+        ("2026-02-28T24:30Z", "24:30 is not a time of day"),
+        ("2026-06-30T23:59:60Z", "23:59:60 is not a time of day"),
+    ):
+        with pytest.raises(InputRefused, match=said):
+            parse_instant(text, None)
