@@ -32,9 +32,10 @@ def without_case(text: str) -> str:
 
 
 def twin_key(identifier: str) -> str:
-    """Ids with the same key are the same to a reader."""
+    """Ids with the same key are the same to a reader. Most are their own key: then it is the same object."""
     stripped = trimmed(identifier)
-    return stripped.lower() if stripped.isascii() else without_case(stripped)
+    key = stripped.lower() if stripped.isascii() else without_case(stripped)
+    return identifier if key == identifier else key
 
 
 def difference(one: str, other: str) -> Difference:
@@ -88,24 +89,29 @@ class Clash:
 class IdentityCheck:
     """Finds clashes while ids are added in order; the first ones are kept, all are counted.
 
-    Memory: one key and one id per document.
+    A place is a text, or the number of a line. Memory: one key and one entry per document.
     """
 
     allow_case_twins: bool = False
     clashes: list[Clash] = field(default_factory=list)
     duplicates: int = 0
     twins: int = 0
-    _seen: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+    _first: dict[str, tuple[str, str | int]] = field(default_factory=dict)
+    _more: dict[str, list[tuple[str, str | int]]] = field(default_factory=dict)
 
-    def add(self, identifier: str, place: str) -> None:
-        family = self._seen.setdefault(twin_key(identifier), [])
+    def add(self, identifier: str, place: str | int) -> None:
+        key, entry = twin_key(identifier), (identifier, place)
+        first = self._first.setdefault(key, entry)
+        if first is entry:
+            return
+        family = [first, *self._more.get(key, ())]
         for earlier, earlier_place in family:
             by = difference(earlier, identifier)
             if by != "letter case" or not self.allow_case_twins:
-                self._found(Clash(earlier, earlier_place, identifier, place, by))
+                self._found(Clash(earlier, _place_text(earlier_place), identifier, _place_text(place), by))
                 break
         if all(earlier != identifier for earlier, _ in family):
-            family.append((identifier, place))
+            self._more.setdefault(key, []).append(entry)
 
     def _found(self, clash: Clash) -> None:
         if clash.by == "nothing":
@@ -114,3 +120,7 @@ class IdentityCheck:
             self.twins += 1
         if len(self.clashes) < LISTED:
             self.clashes.append(clash)
+
+
+def _place_text(place: str | int) -> str:
+    return place if isinstance(place, str) else f"line {place}"

@@ -79,21 +79,29 @@ class Overlap:
 
 
 def find_overlap(tuning: Iterable[Document], final: Sequence[Document]) -> Overlap:
-    """Ids and normalised texts that both splits hold. Memory: the final split, and one tuning document."""
-    ids = {twin_key(item.id): item.id for item in final}
-    texts: dict[str, list[Document]] = {}
-    for item in final:
+    """Ids and normalised texts that both splits hold. Memory: the keys of the smaller split."""
+    ours = tuple(tuning)
+    small, large = (ours, final) if len(ours) <= len(final) else (final, ours)
+    ids = {twin_key(item.id) for item in small}
+    texts: dict[str, list[int]] = {}
+    for place, item in enumerate(small):
         if item.text.strip():
-            texts.setdefault(normalised_text(item.text), []).append(item)
+            texts.setdefault(normalised_text(item.text), []).append(place)
     shared_ids: set[str] = set()
-    shared: list[SharedText] = []
-    for item in tuning:
-        if (twin := ids.get(twin_key(item.id))) is not None:
-            shared_ids.add(twin)
-        for match in texts.get(normalised_text(item.text), ()):
-            extract = show_value(collapsed(item.text), _EXTRACT_CHARACTERS)
-            shared.append(SharedText(item.id, match.id, sameness(item.text, match.text), extract))
-    return Overlap(tuple(item.id for item in final if item.id in shared_ids), tuple(shared))
+    pairs: list[tuple[int, int]] = []
+    for place, item in enumerate(large):
+        if (key := twin_key(item.id)) in ids:
+            shared_ids.add(key)
+        if item.text.strip():
+            found = texts.get(normalised_text(item.text), ())
+            pairs += ((other, place) if small is ours else (place, other) for other in found)
+    shared = (_shared(ours[one], final[other]) for one, other in sorted(pairs))
+    return Overlap(tuple(item.id for item in final if shared_ids and twin_key(item.id) in shared_ids), tuple(shared))
+
+
+def _shared(one: Document, other: Document) -> SharedText:
+    extract = show_value(collapsed(one.text), _EXTRACT_CHARACTERS)
+    return SharedText(one.id, other.id, sameness(one.text, other.text), extract)
 
 
 def refuse_overlap(overlap: Overlap, *, file: object = None) -> None:

@@ -69,6 +69,9 @@ def read_corpus(
     identity = IdentityCheck(allow_case_twins)
     findings, remarks = Findings(), Remarks()
     documents: list[Document] = []
+    # A million documents share few labels and groups: one object each.
+    labels: dict[str, str] = {}
+    every_groups: dict[tuple[str, ...], tuple[str, ...]] = {}
     groups_start = 3 if label_column else 2
     for row in iter_rows(path, columns, note=warnings.append):
         place = f"{row.file.name}:{row.line}" if several else f"line {row.line}"
@@ -76,7 +79,7 @@ def read_corpus(
         if identifier is None or not trimmed(identifier):
             findings.add(Finding(place, row.line, id_column, identifier or "", "the id is empty"))
             continue
-        identity.add(identifier, place)
+        identity.add(identifier, place if several else row.line)
         label = row.values[2] if label_column else None
         if label_column and (label is None or not label.strip()):
             findings.add(Finding(place, row.line, label_column, label or "", "the label is empty", identifier))
@@ -84,6 +87,8 @@ def read_corpus(
             findings.add(Finding(place, row.line, text_column, text or "", "no text", identifier))
             continue
         groups = tuple(value or "" for value in row.values[groups_start:])
+        groups = every_groups.setdefault(groups, groups)
+        label = None if label is None else labels.setdefault(label, label)
         remarks.add(place, identifier, text, label)
         documents.append(Document(identifier, text, label, groups, row.line))
     findings.refuse(path, id_column, identity)
