@@ -100,7 +100,7 @@ class RunnerError(Exception):
         elif self.line is not None:
             place.append(f"line {self.line}")
         if self.column is not None:
-            place.append(f"column {show_text(str(self.column))}")
+            place.append(f"{self._kind_of_place()} {show_text(str(self.column))}")
         if place:
             lines.append("  where: " + ", ".join(place))
         if self.value is not None:
@@ -109,12 +109,19 @@ class RunnerError(Exception):
         lines.append("  next:  " + show_lines(self.next_step))
         return "\n".join(lines)
 
+    def _kind_of_place(self) -> str:
+        """What `column` names: an option of the command line, a field of TOML or JSON, a column or a character."""
+        if isinstance(self.column, str) and self.column.startswith("--"):
+            return "option"
+        structured = self.file is not None and self.file.endswith((".toml", ".json"))
+        return "field" if structured and isinstance(self.column, str) and not self.column.isdecimal() else "column"
+
     def in_one_line(self) -> str:
         """For records and verdicts: what, the place (the file by its name only) and the value."""
         name = "" if self.file is None else show_text(Path(self.file).name)
         place = [name if self.line is None else f"{name}:{self.line}"] if name else []
         place += [f"line {self.line}"] if self.line is not None and not name else []
-        place += [] if self.column is None else [f"column {show_text(str(self.column))}"]
+        place += [] if self.column is None else [f"{self._kind_of_place()} {show_text(str(self.column))}"]
         place += [] if self.value is None else [f"value {show_value(self.value)}"]
         return show_text(self.what) + (f" ({', '.join(place)})" if place else "")
 

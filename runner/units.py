@@ -69,13 +69,3 @@ def parse_utc(text: str, *, name: str = "time") -> datetime:
             value=text,
             next_step="write it as 2026-11-30T06:20:52Z",
         ) from None
-
-
-def hours_minutes_seconds(seconds: Decimal | int) -> str:
-    """Elapsed time as `72:00:01`; a fraction of a second is kept to milliseconds, rounded half up."""
-    total = round_half_up(Decimal(seconds), 3)
-    sign, total = ("-", -total) if total < 0 else ("", total)
-    whole = int(total)
-    text = f"{sign}{whole // 3600}:{whole % 3600 // 60:02d}:{whole % 60:02d}"
-    fraction = total - whole
-    return text if not fraction else text + f"{fraction:.3f}"[1:]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
-from runner.cli.measure import parse_batches
 from runner.cli.output import Output, Session, runner_command, write_line
 from runner.cli.progress import make_progress
 from runner.cli.seal import LANGUAGE_HELP, LANGUAGE_METAVAR
+from runner.cli.values import parse_batches
 from runner.evidence.campaign import Campaign
 from runner.evidence.checks import check_commands, read_signer
 

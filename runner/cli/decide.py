@@ -37,6 +37,6 @@ def decide(session: Session, *, leave_out_other_locks: bool, sort: str, descendi
     files = [str(campaign.note / name) for name in made.files]
     lines = answer_lines(made.balance, made.decision, sort=sort, descending=descending)
     return Output(
-        lines=[*lines, "", "written: " + ", ".join(files)],
+        lines=[*lines, "", "written: " + ", ".join(files), "next: runner report"],
         data={"decision": made.decision.as_json(), "files": files},
     )

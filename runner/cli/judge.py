@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from runner.cli.output import Output, Session, runner_command
-from runner.errors import show_value
+from runner.errors import InputRefused, show_value
 from runner.evidence.attempt import Attempt, Status
 from runner.evidence.campaign import Campaign
 from runner.evidence.verdict import PairedComparisons, Verdict
@@ -33,6 +33,13 @@ def validate(session: Session, predictions: Path | None, corpus_id: str | None) 
     is written.
     """
     campaign = Campaign(session.root)
+    if predictions is None and corpus_id is not None:
+        raise InputRefused(
+            "--corpus belongs to --predictions: attempts are judged on every corpus",
+            column="--corpus",
+            value=corpus_id,
+            next_step=f"runner validate, or runner validate --predictions FILE --corpus {corpus_id}",
+        )
     if predictions is not None:
         return _one_file(campaign, predictions, corpus_id)
     return _all_attempts(campaign)
@@ -44,7 +51,7 @@ def validate(session: Session, predictions: Path | None, corpus_id: str | None) 
 @click.option(
     "--rule",
     required=True,
-    help="External facts that decide, e.g. 'started_at_utc >= 2026-11-30T07:00:00Z and machine_id = m-1'.",
+    help="External facts that decide, such as 'started_at_utc >= 2026-11-30T07:00:00Z and machine_id = m-1'.",
 )
 @click.option("--dry-run", is_flag=True, help="Only list which attempts the rule hits.")
 def exclude(session: Session, attempt: str, reason: str, rule: str, dry_run: bool) -> Output:
@@ -93,7 +100,7 @@ def _all_attempts(campaign: Campaign) -> Output:
     accepted = sum(verdict.accepted for verdict in verdicts)
     every = len(verdicts) + len(rows.torn)
     lines.append(f"{accepted} of {every} attempts accepted; verdicts in {campaign.verdicts}")
-    lines += _pairs(judged.paired)
+    lines += [*_pairs(judged.paired), "next: runner decide"]
     data = {
         "verdicts": [verdict.as_json() for verdict in verdicts],
         "paired": [item.as_json() for item in judged.paired],

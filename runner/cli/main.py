@@ -10,16 +10,18 @@ import errno
 import importlib
 import json
 import os
+import re
 import sys
 import tempfile
 import traceback
+from contextlib import suppress
 from pathlib import Path
 
 import click
 
 from runner import __version__
 from runner.cli.output import Session, write_line
-from runner.errors import InputRefused, RunnerError, show_value
+from runner.errors import InputRefused, NotAccepted, RunnerError, show_value
 
 # name: (module below runner.cli, attribute, one-line help)
 COMMANDS: dict[str, tuple[str, str, str]] = {
@@ -72,6 +74,8 @@ PARTS = {
     ),
 }  # fmt: skip
 
+_HALF_WRITTEN = re.compile(r"\.(.+)\.\d+\.tmp")
+_PREPARED = re.compile(r"\.(?:note|freeze|again|reprice)-\w+")
 # What helps where the system refused, by its error number.
 _WHAT_HELPS = {
     errno.EACCES: "take the right to it (ls -l shows whose it is), or use a folder of your own: --campaign FOLDER",
@@ -143,14 +147,14 @@ def run(arguments: list[str]) -> int:
             write_line("", error=True)
             ended = "the input ended before every question was answered"
             return _refuse(InputRefused(ended, next_step="give the answers as options; --help lists them"), arguments)
-        write_line("interrupted", error=True)
-        return 3
+        stopped = NotAccepted("interrupted", next_step="run the same command again: what was recorded stays")
+        return _refuse(stopped, arguments)
     except RunnerError as error:
         write_line(f"error: {error}", error=True)
         return error.exit_code
     except Exception as error:
         refused = _nobodys_bug(error)
-        return _report_bug(error) if refused is None else _refuse(refused, arguments)
+        return _report_bug(error, arguments) if refused is None else _refuse(refused, arguments)
     return result if isinstance(result, int) else 0
 
 
@@ -159,7 +163,7 @@ def _nobodys_bug(error: Exception) -> InputRefused | None:
     if isinstance(error, OSError):  # name too long, no permission, disk full
         return InputRefused(
             f"the system refused: {error.strerror or error}",
-            file=error.filename,
+            file=_real_name(error.filename),
             next_step=_WHAT_HELPS.get(error.errno or 0, "look at this file or folder, then run the same command again"),
         )
     if isinstance(error, ValueError) and "embedded null" in str(error):
@@ -175,9 +179,21 @@ def _nobodys_bug(error: Exception) -> InputRefused | None:
     return None
 
 
-def _refuse(refused: InputRefused, arguments: list[str]) -> int:
+def _real_name(name: object) -> str | None:
+    """The file that a person knows: not the temporary one beside it or the folder in which it was prepared."""
+    if not isinstance(name, str):
+        return None
+    path = Path(name)
+    half_written = _HALF_WRITTEN.fullmatch(path.name)
+    if half_written is not None:
+        return str(path.with_name(half_written[1]))
+    return str(path.parent) if _PREPARED.fullmatch(path.name) else name
+
+
+def _refuse(refused: RunnerError, arguments: list[str]) -> int:
     if "--json" in arguments:
-        write_line(json.dumps(refused.as_json(), ensure_ascii=False, sort_keys=True))
+        with suppress(RunnerError):  # of an output that cannot be written, the same is said below
+            write_line(json.dumps(refused.as_json(), ensure_ascii=False, sort_keys=True), for_people=False)
     write_line(f"error: {refused}", error=True)
     return refused.exit_code
 
@@ -188,19 +204,34 @@ def _refuse_usage(error: click.ClickException, arguments: list[str]) -> int:
         error.show()
         return 2
     context = error.ctx if isinstance(error, click.UsageError) else None
-    help_of = context.command_path if context is not None else "runner"
+    help_of = context.command_path if context is not None else _command_of(arguments)
     what = error.format_message().rstrip(".")
+    for words, ours in (
+        ("is not a valid integer range", "is no whole number"),
+        ("is not a valid integer", "is no whole number"),
+    ):
+        what = what.replace(words, ours)
     if isinstance(error, click.MissingParameter) and isinstance(error.param, click.Option) and error.param.help:
         what += f". {error.param.help.rstrip('.')}"
     refused = InputRefused(what, next_step=f"{help_of} --help")
     return _refuse(refused, arguments)
 
 
-def _report_bug(error: Exception) -> int:
+def _command_of(arguments: list[str]) -> str:
+    """`runner note`, where click did not get as far as to know it."""
+    return next((f"runner {word}" for word in arguments if word in COMMANDS), "runner")
+
+
+def _report_bug(error: Exception, arguments: list[str]) -> int:
     """Say that it is our fault; the traceback goes to a file that can be sent to us."""
     with tempfile.NamedTemporaryFile("w", prefix="runner-bug-", suffix=".txt", delete=False, encoding="utf-8") as file:
         traceback.print_exception(error, file=file)
-    write_line(f"internal error: {type(error).__name__}: {error}", error=True)
+    what = f"internal error: {type(error).__name__}: {error}"
+    if "--json" in arguments:
+        bug = RunnerError(what, next_step=f"report it with {file.name}")
+        with suppress(RunnerError):
+            write_line(json.dumps(bug.as_json(), ensure_ascii=False, sort_keys=True), for_people=False)
+    write_line(what, error=True)
     write_line(f"  This is a bug in runner {__version__}; please report it with {file.name}", error=True)
     if os.environ.get("RUNNER_DEBUG"):
         traceback.print_exception(error)

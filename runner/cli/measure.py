@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 
@@ -10,6 +9,7 @@ import click
 
 from runner.cli.output import Output, Session, runner_command, write_line
 from runner.cli.progress import make_progress, status_words
+from runner.cli.values import parse_batches
 from runner.errors import InputRefused
 from runner.evidence.attempt import Attempt, Status
 from runner.evidence.campaign import Campaign
@@ -27,7 +27,7 @@ def baseline(session: Session, gpu: str) -> Output:
     campaign = Campaign(session.root)
     files = make_baselines(campaign, gpu)
     lines = [
-        f"{campaign.relative(file.path)}: {file.documents} documents" + ("" if file.made else " (unchanged)")
+        f"{campaign.relative(file.path)}: {file.documents:,} documents" + ("" if file.made else " (unchanged)")
         for file in files
     ]
     data = [
@@ -62,18 +62,21 @@ def plan(session: Session) -> Output:
     campaign = Campaign(session.root)
     path, rows = write_plan_sheet(campaign)
     name = campaign.relative(path)
-    return Output([f"{name}: {len(rows)} planned attempts, nothing measured yet"], {"path": name, "rows": rows})
+    return Output(
+        [f"{name}: {len(rows)} planned attempts, nothing measured yet", "next: runner measure --gpu NAME"],
+        {"path": name, "rows": rows},
+    )
 
 
 @runner_command("measure")
-@click.option("--gpu", required=True, help="what was rented, as in tariffs.csv; cpu is the own machine")
+@click.option("--gpu", required=True, help="what was rented, as in tariffs.csv; cpu: this machine")
 @click.option("--batches", default="", help='batch series, such as "1 4 8" (default: all variants of the lock)')
 @click.option("--series", default=None, help="one series or variant of the lock")
-@click.option("--passes", type=int, default=None, help="passes per variant, up to the frozen maximum")
-@click.option("--nnodes", type=int, default=1, help="machines that share an attempt (as torchrun)")
-@click.option("--node-rank", type=int, default=0, help="which of them this is; 0 holds the records")
+@click.option("--passes", type=click.IntRange(min=1), default=None, help="passes per variant, up to the frozen maximum")
+@click.option("--nnodes", type=click.IntRange(min=1), default=1, help="machines that share an attempt (as torchrun)")
+@click.option("--node-rank", type=click.IntRange(min=0), default=0, help="which of them this is; 0 holds the records")
 @click.option("--rdzv-endpoint", default=None, help="HOST:PORT of node 0; the next port is used too")
-@click.option("--rdzv-backend", default="static", help="static or c10d")
+@click.option("--rdzv-backend", default="static", help="how the nodes meet: static or c10d")
 @click.option("--rdzv-id", default="runner", help="name of the meeting, the same on every node")
 def measure(
     session: Session, gpu: str, batches: str, series: str | None, passes: int | None, nnodes: int, node_rank: int,
@@ -112,14 +115,6 @@ def _stale_note(campaign: Campaign, outcome: Outcome) -> list[str]:
         "the signed note does not cover these new rows: verify will refuse it until it is made again",
         "next: runner validate, runner decide, runner report",
     ]
-
-
-def parse_batches(text: str) -> tuple[int, ...]:
-    """`"1 4 8"` (blanks or commas) as numbers; nothing given is an empty tuple."""
-    parts = re.split(r"[ ,]+", text.strip()) if text.strip() else []
-    if not all(re.fullmatch(r"[1-9][0-9]{0,5}", part) for part in parts):
-        raise InputRefused("batches are whole numbers from 1 on", column="BATCHES", value=text, next_step='"1 4 8"')
-    return tuple(int(part) for part in parts)
 
 
 def _lines(outcome: Outcome) -> list[str]:

@@ -35,7 +35,7 @@ from runner.evidence.campaign import Campaign
     type=click.Choice(("cpu", "cuda")),
     default="cpu",
     show_default=True,
-    help="cuda: the first card, on ROCm too",
+    help="the first card is cuda, on ROCm too",
 )
 def memory(
     session: Session,

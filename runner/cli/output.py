@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from runner.errors import RunnerError, show_lines, without_rule_numbers
+from runner.errors import NotAccepted, RunnerError, show_lines, without_rule_numbers
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,8 @@ def write_line(text: str, *, error: bool = False, for_people: bool = True) -> No
     """Print; what the terminal's encoding cannot show is written as an escape, never a traceback.
 
     For people, control characters in names and records are escaped: they would act on the terminal.
-    A reader that went away (`runner ... | head`) or a closed stream loses the text, not the work.
+    A reader that went away (`runner ... | head`) or a closed stream loses the text, not the work. A disk that is full
+    is said: NotAccepted.
     """
     stream = sys.stderr if error else sys.stdout
     if stream is None:
@@ -47,11 +48,31 @@ def write_line(text: str, *, error: bool = False, for_people: bool = True) -> No
         click.echo(text.encode(encoding, "backslashreplace").decode(encoding), err=error)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    except OSError as problem:  # a full disk behind `> file`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        if not error:
+            raise NotAccepted(
+                f"the result cannot be written to standard output: {problem.strerror}",
+                next_step="make room there, then run the same command again: what was recorded stays",
+            ) from None
 
 
 def _sentence(text: str) -> str:
     """One form for the explanations of all options: a capital letter first, a full stop last."""
     return text[0].upper() + text[1:] + ("" if text.endswith((".", "?")) else ".")
+
+
+# What is to be written where click would say TEXT.
+_METAVARS = {
+    **dict.fromkeys(("--gpu", "--name", "--series", "--configuration"), "NAME"),
+    **dict.fromkeys(("--start", "--end", "--deadline", "--rental-end"), "TIME"),
+    **dict.fromkeys(("--id-column", "--text-column", "--label-column", "--group-column"), "COLUMN"),
+    **dict.fromkeys(("--lots", "--cards", "--documents", "--accepted-results", "--extra-periods"), "NUMBER"),
+    **dict.fromkeys(("--window-hours", "--other-hours"), "HOURS"),
+    **dict.fromkeys(("--threshold", "--max-drop", "--min-agreement"), "DECIMAL"),
+    "--days": "DAYS", "--zone": "ZONE", "--batches": '"1 4 8"', "--rdzv-endpoint": "HOST:PORT",
+    "--model-revision": "COMMIT", "--revision": "COMMIT",
+}  # fmt: skip
 
 
 def runner_command(name: str, **attributes: Any) -> Callable[[Callable[..., Output]], click.Command]:
@@ -82,7 +103,10 @@ def runner_command(name: str, **attributes: Any) -> Callable[[Callable[..., Outp
         command: click.Command = click.command(name, **attributes)(call)  # type: ignore[no-untyped-call]
         if command.help:
             command.help = without_rule_numbers(command.help)
+        command.params.append(command.params.pop(0))  # --json, which all have, stands last
         for parameter in command.params:
+            if isinstance(parameter, click.Option) and parameter.metavar is None:
+                parameter.metavar = _METAVARS.get(parameter.opts[0])
             if isinstance(parameter, click.Option) and parameter.help:
                 parameter.help = _sentence(parameter.help)
         return command

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import sys
 import time
@@ -27,10 +28,10 @@ def describe(attempt: Attempt) -> str:
     if attempt.status.value == "unavailable":
         return f"{attempt.gpu_declared} {attempt.variant_id}: device unavailable, not measured"
     if attempt.pass_seconds is not None:
-        return f"{name}: {attempt.pass_seconds:.3f} s, {attempt.completed_documents} documents"
+        return f"{name}: {attempt.pass_seconds:.3f} s, {attempt.completed_documents:,} documents"
     found = status_words(attempt.status)
     if attempt.completed_documents:
-        found += f" after {attempt.completed_documents} of {attempt.expected_documents} documents"
+        found += f" after {attempt.completed_documents:,} of {attempt.expected_documents:,} documents"
     message = "" if attempt.error is None else _shortened(attempt.error.message)
     return f"{name}: {found}" + (f" ({message})" if message and message != found else "")
 
@@ -53,16 +54,23 @@ def _say(text: str) -> None:
 
 
 class Lines:
-    """Plain lines on standard error: standard output stays for the result."""
+    """Plain lines on standard error, each with the time left: standard output stays for the result."""
 
     live = False
 
     def __init__(self) -> None:
         self._total = 0
         self._done = 0
+        self._attempt_start = time.monotonic()
+        self._seconds: dict[str, list[float]] = {}
+        self._left: list[str] = []
 
     def begin(self, planned: Sequence[Planned], slots: int, earlier: Sequence[Attempt]) -> None:
         self._total = len(planned)
+        for row in earlier:
+            whole = sum(phase.seconds or 0.0 for phase in row.phases if not phase.inside_pass)
+            self._seconds.setdefault(row.variant_id, []).append(whole)
+        self._left = [item.variant.id for item in planned]
         if 0 < len(planned) < slots:
             _say(f"{slots - len(planned)} of {slots} passes were run before, {len(planned)} are left")
 
@@ -71,14 +79,40 @@ class Lines:
         _say(f"nothing can be measured: {problem}")
 
     def started(self, planned: Planned) -> None:
-        pass
+        self._attempt_start = time.monotonic()
 
     def tick(self) -> None:
         pass
 
     def ended(self, attempt: Attempt) -> None:
+        now = time.monotonic()
+        self._seconds.setdefault(attempt.variant_id, []).append(now - self._attempt_start)
+        self._attempt_start = now
         self._done += 1
-        _say(f"[{self._done}/{self._total}] {describe(attempt)}")
+        if self._left:
+            self._left.pop(0)
+        left = f"; {self._time_left()}" if self._left else ""
+        _say(f"[{self._done}/{self._total}] {describe(attempt)}{left}")
+
+    def _time_left(self) -> str:
+        """Mean of what each variant took so far; variants not seen yet take the mean of the others."""
+        known = {name: sum(values) / len(values) for name, values in self._seconds.items()}
+        if not known:
+            return "time left: after the first attempt"
+        mean = sum(known.values()) / len(known)
+        seconds = sum(known.get(name, mean) for name in self._left) - (time.monotonic() - self._attempt_start)
+        return f"about {rough(max(0, round(seconds)))} left"
+
+
+def rough(seconds: int) -> str:
+    """`40 s`, `2 min 05 s`, `3 h`: how long a person will wait."""
+    if seconds < 60:
+        return f"{seconds} s"
+    minutes, rest = divmod(seconds, 60)
+    (large, unit), (small, rest_unit) = (
+        ((minutes, "min"), (rest, "s")) if minutes < 60 else ((minutes // 60, "h"), (minutes % 60, "min"))
+    )
+    return f"{large} {unit} {small:02d} {rest_unit}" if small else f"{large} {unit}"
 
 
 class Bar(Lines):
@@ -89,20 +123,10 @@ class Bar(Lines):
     def __init__(self) -> None:
         super().__init__()
         self._running = ""
-        self._attempt_start = time.monotonic()
-        self._seconds: dict[str, list[float]] = {}
-        self._left: list[str] = []
-
-    def begin(self, planned: Sequence[Planned], slots: int, earlier: Sequence[Attempt]) -> None:
-        super().begin(planned, slots, earlier)
-        for row in earlier:
-            whole = sum(phase.seconds or 0.0 for phase in row.phases if not phase.inside_pass)
-            self._seconds.setdefault(row.variant_id, []).append(whole)
-        self._left = [item.variant.id for item in planned]
 
     def started(self, planned: Planned) -> None:
+        super().started(planned)
         self._running = f"{planned.variant.id} pass {planned.slot.pass_index + 1}"
-        self._attempt_start = time.monotonic()
         self.tick()
 
     def tick(self) -> None:
@@ -113,9 +137,6 @@ class Bar(Lines):
         self._draw(f"\r\x1b[K{line[: columns - 1]}")
 
     def ended(self, attempt: Attempt) -> None:
-        self._seconds.setdefault(attempt.variant_id, []).append(time.monotonic() - self._attempt_start)
-        if self._left:
-            self._left.pop(0)
         self._draw("\r\x1b[K")
         super().ended(attempt)
 
@@ -125,17 +146,7 @@ class Bar(Lines):
             sys.stderr.write(text)
             sys.stderr.flush()
 
-    def _time_left(self) -> str:
-        """Mean of what each variant took so far; variants not seen yet take the mean of the others."""
-        known = {name: sum(values) / len(values) for name, values in self._seconds.items()}
-        if not known:
-            return "time left: after the first attempt"
-        mean = sum(known.values()) / len(known)
-        seconds = sum(known.get(name, mean) for name in self._left) - (time.monotonic() - self._attempt_start)
-        minutes, rest = divmod(max(0, round(seconds)), 60)
-        return f"about {minutes}:{rest:02d} left"
-
 
 def make_progress() -> Progress:
-    """A bar where a person looks on, lines in files and logs."""
-    return Bar() if sys.stderr.isatty() else Lines()
+    """A bar where a person looks on, lines in files, in logs and on terminals that cannot take a line back."""
+    return Bar() if sys.stderr.isatty() and os.environ.get("TERM") != "dumb" else Lines()

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from runner.cli.output import Output, Session, runner_command
+from runner.cli.values import parse_batches
 from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
 
@@ -38,7 +39,7 @@ def freeze(session: Session) -> Output:
         f"lock {lock.lock_sha256[:12]}"
     ]
     for corpus in judgement.corpora:
-        lines.append(f"  corpus {corpus.id}: {corpus.documents} documents")
+        lines.append(f"  corpus {corpus.id}: {corpus.documents:,} documents")
     lines.append(f"  labels: {', '.join(judgement.label_table)}; texts are cut at {judgement.max_length} tokens")
     lines.append(
         f"  minimum: {lock.protocol.metric_name()} {quality.threshold}, drop at most {quality.max_drop}, "
@@ -68,6 +69,7 @@ def freeze(session: Session) -> Output:
     lines.append(f"  signed: {campaign.lock_signature} ({lock_signer(campaign)})")
     if frozen.outcome != "unchanged":
         lines += _SHOWS
+    lines.append("next: runner plan, runner rehearse --gpu NAME, runner measure --gpu NAME")
     data = {
         "outcome": frozen.outcome,
         "lock_sha256": lock.lock_sha256,
@@ -155,7 +157,7 @@ def new(
             next_step="give both, such as --start 2027-10-04T09:00 --deadline 2027-10-09T12:00, or neither",
         )
     calendar = None if start is None or deadline is None else Calendar(zone, start, deadline)
-    sizes = tuple(parse_batches(batches))
+    sizes = parse_batches(batches)
     started = start_protocol(campaign, Answers(batches=sizes, group_columns=group_columns, **answers), calendar)
     lines = [f"written: {campaign.protocol}"]
     if calendar is not None:
@@ -231,16 +233,6 @@ def fields(session: Session) -> Output:
 
     text = field_reference()
     return Output(text.split("\n"), {"markdown": text})
-
-
-def parse_batches(text: str) -> list[int]:
-    """`1 4 8` or `1,4,8`."""
-    parts = text.replace(",", " ").split()
-    if not parts or not all(part.isdecimal() and part.isascii() for part in parts):
-        raise InputRefused(
-            "batches are whole numbers such as 1 4 8", column="--batches", value=text, next_step='--batches "1 4 8"'
-        )
-    return [int(part) for part in parts]
 
 
 for command in (new, diff, revise, use_corpus, schema, fields):

@@ -144,7 +144,9 @@ def window(
         lines += [f"  {_happened_text(row, shown_in, spread.get(row.id))}" for row in rows]
         data["happened"] = [_happened_data(row, spread.get(row.id)) for row in rows]
         if phases:
-            shown = ", ".join(f"{name} {core.hours_text(round_half_up(s, 1))}" for name, s in phases.items())
+            shown = ", ".join(
+                f"{name.replace('_', ' ')} {core.hours_text(round_half_up(s, 1))}" for name, s in phases.items()
+            )
             lines.append(f"  outside of the passes, all attempts together: {shown}")
     if calendar is not None:
         write_atomic(calendar, write_calendar(found, "plan"))

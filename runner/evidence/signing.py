@@ -137,7 +137,7 @@ def read_signers(path: Path) -> tuple[str, ...]:
         text = path.read_bytes().decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InputRefused(
-            f"the signers file cannot be read: {error}",
+            f"the signers file cannot be read: {getattr(error, 'strerror', None) or error}",
             file=path,
             next_step="give an OpenSSH allowed_signers file: one line per signer, name, key type, key",
         ) from None

@@ -30,13 +30,14 @@ from runner.measure.job import CorpusSource, Job
 from runner.measure.rows import verdict_on_end
 from runner.measure.sources import frozen_protocol, model_source
 from runner.measure.supervisor import WORKER, StopRequest, run_worker
+from runner.pricing.core import hours_text
 from runner.pricing.times import parse_instant
 from runner.pricing.window import access_window
 from runner.protocol.freeze import load_lock
 from runner.protocol.modelfiles import check_model
 from runner.protocol.read import read_plan
 from runner.protocol.schema import Lock, LockedVariant
-from runner.units import hours_minutes_seconds, parse_utc
+from runner.units import parse_utc
 
 Say = Callable[[str], None]
 _TIME_SECONDS = 120
@@ -125,7 +126,13 @@ def _load(before: float) -> list[Check]:
 
 
 def _disk(campaign: Campaign) -> Check:
-    free = shutil.disk_usage(campaign.root).free
+    place = next(one for one in (campaign.records, *campaign.records.parents) if one.is_dir())
+    try:
+        with tempfile.TemporaryFile(dir=place):
+            pass
+    except OSError as error:
+        return Check("disk", False, f"{campaign.records} cannot be written: {error.strerror}")
+    free = shutil.disk_usage(place).free
     return Check("disk", free >= _LEAST_FREE_BYTES, f"{free / 2**30:.1f} GiB free")
 
 
@@ -258,15 +265,15 @@ def _calendar(campaign: Campaign, lock: Lock, tried: Sequence[_Tried], end: date
     passes = rule.measurement.passes_planned * len(rule.corpus) * len(rule.measurement.seeds)
     mean = sum((item.pass_seconds or 0.0) + item.around_seconds for item in known) / len(known)
     needed = Decimal(round(mean * passes * len(lock.variants)))
-    shown = f"{passes * len(lock.variants)} attempts need roughly {hours_minutes_seconds(needed)}"
+    shown = f"{passes * len(lock.variants)} attempts need roughly {hours_text(needed)}"
     window = access_window(read_plan(campaign.plan))
     planned = sum((task.seconds for task in window.tasks if task.kind == "measurement"), Decimal(0))
-    checks = [Check("planned time", needed <= planned, f"{shown}, planned are {hours_minutes_seconds(planned)}")]
+    checks = [Check("planned time", needed <= planned, f"{shown}, planned are {hours_text(planned)}")]
     slack = window.deadline_slack_seconds
     if slack is not None:
-        distance = f"{hours_minutes_seconds(abs(slack))} {'before' if slack >= 0 else 'AFTER'} the deadline"
+        distance = f"{hours_text(abs(slack))} {'before' if slack >= 0 else 'AFTER'} the deadline"
         checks.append(Check("deadline", slack >= 0, f"planned delivery is {distance}"))
     if end is not None:
         left = Decimal(round((end - datetime.now(UTC)).total_seconds()))
-        checks.append(Check("end of the rental", needed <= left, f"{shown}, left are {hours_minutes_seconds(left)}"))
+        checks.append(Check("end of the rental", needed <= left, f"{shown}, left are {hours_text(left)}"))
     return checks

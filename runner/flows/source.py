@@ -42,6 +42,13 @@ def open_campaign(path: Path) -> Iterator[Campaign]:
             file=path,
             next_step="name a campaign folder or an archive (.zip)",
         )
+    with path.open("rb") as stream:
+        if stream.read(2) != b"PK":
+            raise InputRefused(
+                "neither a campaign folder nor an archive",
+                file=path,
+                next_step="name a campaign folder or an archive (.zip)",
+            )
     bag = read_bag(path)
     found = check_signature(bag.signed, bag.signature, Purpose.BAG)
     if not found.valid:

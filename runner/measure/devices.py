@@ -32,9 +32,9 @@ def look_for(gpu: str, devices: int, tariffs: Path, find: Callable[[], FoundDevi
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,119}", gpu):
         raise InputRefused(
             "a GPU is named as in tariffs.csv, or cpu",
-            column="GPU",
+            column="--gpu",
             value=gpu,
-            next_step="GPU=cpu, or a name of tariffs.csv such as GPU=rtx-4090",
+            next_step="--gpu cpu, or a name of tariffs.csv such as --gpu rtx-4090",
         )
     if gpu == OWN_MACHINE:
         return Presence(gpu, (cpu_name(),), (), "cpu", None)

@@ -222,7 +222,7 @@ class Measurement:
             names = sorted({variant.series or variant.id for variant in self._lock.variants})
             raise InputRefused(
                 "no series or variant of the lock has this name",
-                column="SERIES",
+                column="--series",
                 value=request.series,
                 next_step="use one of: " + ", ".join(names),
             )
@@ -235,7 +235,7 @@ class Measurement:
         if not 1 <= passes <= rule.passes_most:
             raise InputRefused(
                 f"the protocol allows 1 to {rule.passes_most} passes",
-                column="PASSES",
+                column="--passes",
                 value=passes,
                 next_step="choose a number within the frozen maximum",
             )

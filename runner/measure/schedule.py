@@ -70,7 +70,7 @@ def refuse_unequal(others: Iterable[Planned], attempts: Iterable[Attempt], gpu: 
         raise InputRefused(
             f"more passes than planned for some variants only: {', '.join(behind)} would have fewer "
             "(more passes count for all variants alike)",
-            column="PASSES",
+            column="--passes",
             value=passes,
             next_step=f"runner measure --gpu {gpu} --passes {passes}",
         )

@@ -215,7 +215,7 @@ def _refuse_unknown_labels(table: LabelTable, model: Model, wanted: list[str], f
                 f"model labels: {_listed(table.labels)}",
                 "no letter case is folded, no blank is trimmed",
             ),
-            next_step='map them in the protocol, e.g. [model.label_map] "positive" = "POSITIVE"',
+            next_step='map them in the protocol, such as [model.label_map] "positive" = "POSITIVE"',
         )
 
 

@@ -137,7 +137,16 @@ def start_protocol(campaign: Campaign, answers: Answers, calendar: Calendar | No
     if calendar is not None and campaign.plan.exists():
         raise InputRefused("there is a plan already", file=campaign.plan, next_step="leave out --start and --deadline")
     text = protocol_text(answers)
-    protocol = checked_text(campaign, text)
+    try:
+        protocol = checked_text(campaign, text)
+    except InputRefused as error:
+        raise InputRefused(
+            "nothing was written: " + error.what.replace("the quality protocol has", "the answers have"),
+            column=error.column,
+            value=error.value,
+            details=tuple(re.sub(r"^line (?:\d+|-): ", "", detail) for detail in error.details),
+            next_step="runner protocol new --help; docs/protocol.md explains every field",
+        ) from None
     corpus = campaign.protocol_dir / answers.corpus
     if not corpus.exists():
         raise InputRefused(

@@ -37,7 +37,7 @@ def batch_series(
         shown = " ".join(map(str, batches))
         raise InputRefused(
             "batches must be different whole numbers from 1 on",
-            column="BATCHES",
+            column="--batches",
             value=shown,
             next_step="write them such as 1,4,8",
         )

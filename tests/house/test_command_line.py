@@ -15,6 +15,7 @@ import click
 import pytest
 
 from runner.cli.main import COMMANDS, PARTS, SECTIONS, LazyGroup, cli, run
+from runner.cli.progress import make_progress, rough
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -114,6 +115,108 @@ def test_a_closed_or_broken_output_loses_text_only() -> None:
     for script in (f"{price} >&-", f"set -o pipefail; {price} | true", f"LC_ALL=C {price} >&-"):
         done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
         assert (done.returncode, done.stderr) == (0, ""), script
+
+
+def test_a_full_disk_behind_the_output_is_said_without_a_traceback() -> None:
+    """DESIGN 4: what was recorded stays, so this is exit 3; the message goes to standard error."""
+    for more in ("", " --json"):
+        script = f"{sys.executable} -m runner price --gpu b200 --days 7 --lots 1{more} > /dev/full"
+        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+        assert done.returncode == 3 and "Traceback" not in done.stderr
+        assert done.stderr.startswith("error: the result cannot be written to standard output: No space left"), more
+
+
+def test_an_interruption_and_a_bug_are_one_json_object_too(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """DESIGN 4: `--json` for machines, whatever happens."""
+    for error, status, words in (
+        (KeyboardInterrupt(), 3, "interrupted"),
+        (ZeroDivisionError("x"), 1, "internal error"),
+    ):
+
+        def broken(error: BaseException = error, **_: object) -> None:
+            raise error
+
+        monkeypatch.setattr(cli, "main", broken)
+        assert run(["measure", "--json"]) == status
+        shown = json.loads(capsys.readouterr().out)
+        assert shown["exit_code"] == status and shown["error"].startswith(words) and shown["next_step"]
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [("records/.plan-sheet.csv.123.tmp", "records/plan-sheet.csv"), ("c/.note-2sf4fup2", "c"), ("a/b.csv", "a/b.csv")],
+)
+def test_a_refused_file_has_the_name_that_people_know(
+    name: str, shown: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """DESIGN 4: a read-only folder is named by what was to be written, not by a temporary name."""
+
+    def broken(**_: object) -> None:
+        raise PermissionError(13, "Permission denied", name)
+
+    monkeypatch.setattr(cli, "main", broken)
+    assert run(["plan"]) == 2
+    assert f"\n  where: {shown}\n" in capsys.readouterr().err
+
+
+def test_a_wrong_option_is_called_an_option_and_a_field_a_field(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """DESIGN 4: the place of a value is named as what it is; column is for tables."""
+    assert run(["measure", "--gpu", "cpu", "--batches", "1 x"]) == 2
+    assert "where: option --batches\n" in capsys.readouterr().err
+    (tmp_path / "protocol").mkdir()
+    (tmp_path / "protocol/quality-protocol.toml").write_text(
+        'schema_version = "protocol/1"\n[nonsense]\n', encoding="utf-8"
+    )
+    assert run(["--campaign", str(tmp_path), "baseline"]) == 2
+    shown = capsys.readouterr().err
+    assert "quality-protocol.toml" in shown and ", field " in shown and "column" not in shown
+
+
+def test_answers_of_a_new_protocol_are_refused_by_their_fields(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Issue 3 line 1: nothing was written, so no line of a file that nobody has is named."""
+    answers = {"--name": "a b", "--text": "t", "--corpus": "c.csv", "--model": "m", "--metric": "foo",
+               "--threshold": "0,5", "--max-drop": "0", "--min-agreement": "1"}  # fmt: skip
+    words = [word for pair in answers.items() for word in pair]
+    assert run(["--campaign", str(tmp_path), "protocol", "new", *words]) == 2
+    shown = capsys.readouterr().err
+    assert shown.startswith("error: nothing was written: the answers have 4 faults") and "/tmp/runner" not in shown
+    assert "  - quality.threshold must be a decimal" in shown and list(tmp_path.iterdir()) == []
+
+
+def test_a_corpus_for_no_predictions_is_not_ignored(capsys: pytest.CaptureFixture[str]) -> None:
+    """DESIGN 4: an option without effect would be taken for one with."""
+    assert run(["validate", "--corpus", "x"]) == 2
+    assert "--corpus belongs to --predictions" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--passes", "--nnodes"])
+def test_no_passes_and_no_machines_are_refused(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["measure", "--gpu", "cpu", option, "0"]) == 2
+    assert f"Invalid value for '{option}': 0 is not in the range x>=1" in capsys.readouterr().err
+
+
+def test_a_dumb_terminal_gets_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bar is drawn only where a line can be taken back."""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    assert make_progress().live
+    monkeypatch.setenv("TERM", "dumb")
+    assert not make_progress().live
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [(0, "0 s"), (59, "59 s"), (60, "1 min"), (125, "2 min 05 s"), (3600, "1 h"), (12000, "3 h 20 min")],
+)
+def test_time_left_is_in_words(seconds: int, shown: str) -> None:
+    """One style for elapsed time: no 1:00:00."""
+    assert rough(seconds) == shown
 
 
 def test_what_the_system_refuses_is_exit_2_not_a_bug(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,6 @@ from runner.cli import main as entry
 from runner.errors import InputRefused, NotAccepted, RunnerError, show_lines, show_text, show_value
 from runner.units import (
     exact_seconds,
-    hours_minutes_seconds,
     parse_decimal,
     parse_utc,
     round_half_up,
@@ -97,12 +96,6 @@ def test_display_rounds_half_up() -> None:
 )  # fmt: skip
 def test_a_share_is_a_decimal_and_the_fraction_stands_by_where_it_hides_something(exact: str, shown: str) -> None:
     assert share_text(exact) == shown
-
-
-def test_elapsed_hours_go_beyond_a_day() -> None:
-    assert hours_minutes_seconds(Decimal(72 * 3600 + 1)) == "72:00:01"
-    assert hours_minutes_seconds(Decimal("0.0004")) == "0:00:00"
-    assert hours_minutes_seconds(Decimal("-61.5")) == "-0:01:01.500"
 
 
 @given(st.datetimes(min_value=datetime(1970, 1, 1), max_value=datetime(2200, 1, 1)))  # noqa: DTZ001

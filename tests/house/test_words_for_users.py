@@ -17,7 +17,8 @@ NUMBER = re.compile(r"(?<![\w-])(?:M[1-9]\d?|(?:CO|EX|ME|MO|NO|PR|QU|RE|TI)-\d\d
 MODULES = sorted((ROOT / "runner").rglob("*.py"))
 TEXTS = [
     # hardware.md names the tests that ran on each card, by their cases.
-    *(path for path in (ROOT / "docs").glob("*.md") if path.name != "hardware.md"), ROOT / "README.md", ROOT / "tariffs.csv", *(ROOT / "protocol").glob("*.*"),
+    *(path for path in (ROOT / "docs").glob("*.md") if path.name != "hardware.md"),
+    ROOT / "README.md", ROOT / "tariffs.csv", *(ROOT / "protocol").glob("*.*"),
     *(ROOT / "templates").glob("*.*"), *(ROOT / "templates").glob("*/*.qmd"), *(ROOT / "templates").glob("*/*.po"),
 ]  # fmt: skip
 
