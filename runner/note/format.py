@@ -110,7 +110,7 @@ class Formatter:
     def hours(self, seconds: Number) -> str:
         """Elapsed hours, at most one decimal: `96 h`, `70.5 h`; less than an hour as `12.1 s` or `4 min 30 s`.
 
-        Boundaries are judged on exact seconds.
+        Packages end at whole hours, so rounding makes no whole hours of more than one: `72 h 1 s`, not `72 h`.
         """
         size = abs(exact(seconds))
         if 0 < size < 3600:
@@ -118,6 +118,9 @@ class Formatter:
         hours = exact(seconds) / 3600
         shown = round_half_up(hours, 1)
         whole = shown == shown.to_integral_value()
+        if whole and shown * 3600 != exact(seconds):
+            near = round_half_up(exact(seconds), 0)
+            return self.elapsed(near if near != shown * 3600 else exact(seconds))
         return f"{self.decimal(shown, 0 if whole else 1)}{NO_BREAK}h"
 
     def elapsed(self, seconds: Number) -> str:

@@ -92,6 +92,14 @@ def test_a_window_of_seconds_is_never_said_to_be_zero_hours(language: str, point
     assert found == [text.replace(" ", "\u00a0") for text in shown]
 
 
+def test_m35_no_rounding_makes_a_window_fit_a_package() -> None:
+    """M35: 72 h and a second do not fit 3 days, and slack of 20 s less than a day is no day: neither reads whole."""
+    fmt = Formatter("en")
+    found = [fmt.hours(size) for size in ("259200", "259201", "259199.6", "259200.0004", "86380", "-259201", "253845")]
+    wanted = ["72 h", "72 h 1 s", "71 h 59 min 59.6 s", "72 h", "23 h 59 min 40 s", "\u221272 h 1 s", "70.5 h"]
+    assert found == [text.replace(" ", "\u00a0") for text in wanted]
+
+
 @pytest.mark.parametrize("language", ("en", *LANGUAGES))
 @pytest.mark.parametrize(("name", "sample"), [("priced", PRICED), ("undecided", UNDECIDED), ("all-failed", ALL_FAILED)])
 def test_golden_note(tmp_path: Path, language: str, name: str, sample: Sample) -> None:
