@@ -46,6 +46,11 @@ def _card(job: Job) -> int:
     return int(job.device.partition(":")[2] or "0")
 
 
+def _only_fp32(torch: Any) -> None:
+    """fp32 means fp32, whatever an image's variables say (TORCH_ALLOW_TF32_CUBLAS_OVERRIDE)."""
+    torch.set_float32_matmul_precision("highest")
+
+
 class TorchKit:
     """Engines that run in torch."""
 
@@ -66,6 +71,7 @@ class TorchKit:
         quiet: Any = logging
         quiet.disable_progress_bar()
         quiet.set_verbosity_error()
+        _only_fp32(torch)  # what a process that serves several attempts has to find again after each
         self._torch = torch
 
     def device(self, job: Job) -> tuple[Device, CudaCounters | None]:
@@ -75,8 +81,7 @@ class TorchKit:
         random.seed(job.seed)
         np.random.seed(job.seed)  # models with custom code may use the global generator
         torch.manual_seed(job.seed)
-        # fp32 means fp32, whatever an image's variables say (TORCH_ALLOW_TF32_CUBLAS_OVERRIDE).
-        torch.set_float32_matmul_precision("highest")
+        _only_fp32(torch)
         if job.settings["threads"] is not None:
             torch.set_num_threads(job.settings["threads"])
         if job.device == "cpu":

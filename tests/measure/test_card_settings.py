@@ -39,6 +39,14 @@ class TestFp32:
         assert torch.get_float32_matmul_precision() == "highest"
         assert differences(job, result) == ()
 
+    def test_a_process_for_several_attempts_starts_with_fp32(self, own_precision: None) -> None:
+        """M21: it would otherwise find itself changed after its first attempt, and be ended for it."""
+        from runner.measure.kits import TorchKit
+
+        torch.set_float32_matmul_precision("high")
+        TorchKit().imports()
+        assert torch.get_float32_matmul_precision() == "highest"
+
     @pytest.mark.parametrize("api", ["legacy", "new", "mixed"])
     def test_mo15_fp32_that_is_computed_shorter_is_not_called_fp32(self, own_precision: None, api: str) -> None:
         """Also where torch refuses to answer, because code used the old and the new way to ask for it."""

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -162,6 +162,7 @@ def test_m17_a_completed_attempt_without_compiling_says_so(
 ) -> None:
     """Issue 6, point 1: a phase that there was not is null with a reason, never left to be guessed."""
     timed = {"imports": 1.0, "load": 0.5} | ({} if compiled is None else {"compile": compiled})
-    phases = _phases({"phases": timed}, Status.COMPLETED)
+    own: Any = SimpleNamespace(process=None)
+    phases = _phases({"phases": timed}, Status.COMPLETED, own)
     assert [(p.seconds, p.reason) for p in phases if p.name is PhaseName.COMPILE] == [expected]
-    assert not any(p.name is PhaseName.COMPILE for p in _phases({"phases": {"imports": 1.0}}, Status.FAILED))
+    assert not any(p.name is PhaseName.COMPILE for p in _phases({"phases": {"imports": 1.0}}, Status.FAILED, own))
