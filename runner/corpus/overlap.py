@@ -104,6 +104,56 @@ def _shared(one: Document, other: Document) -> SharedText:
     return SharedText(one.id, other.id, sameness(one.text, other.text), extract)
 
 
+class SharedDocuments(NamedTuple):
+    """What two corpora share: documents of each whose text stands in the other, too, and ids that mean two texts."""
+
+    first: int
+    second: int
+    pairs: tuple[tuple[str, str], ...]
+    """Ids of some equal texts, in the first corpus and in the second."""
+    same_ids: int
+    example_id: str
+
+    def details(self, one: str, other: str) -> tuple[str, ...]:
+        """The listed pairs, one line each."""
+        lines = tuple(
+            f"{show_value(first)} of '{one}' and {show_value(second)} of '{other}' have the same text"
+            for first, second in self.pairs
+        )
+        more = max(self.first, self.second) - len(lines)
+        return (*lines, f"and {more} more") if more > 0 else lines
+
+
+def shared_documents(first: Sequence[Document], second: Sequence[Document]) -> SharedDocuments:
+    """Texts as a reader sees them; ids exactly. Memory: the keys of the smaller corpus."""
+    turned = len(first) > len(second)
+    small, large = (second, first) if turned else (first, second)
+    by_text: dict[str, str] = {}
+    for item in small:
+        if item.text.strip():
+            by_text.setdefault(normalised_text(item.text), item.id)
+    text_by_id = {item.id: item.text for item in small}
+    met: set[str] = set()
+    pairs: list[tuple[str, str]] = []
+    in_large = same_ids = 0
+    example = ""
+    for item in large:
+        key = normalised_text(item.text)
+        twin = by_text.get(key) if item.text.strip() else None
+        if twin is not None:
+            in_large += 1
+            met.add(key)
+            if len(pairs) < _LISTED:
+                pairs.append((item.id, twin) if turned else (twin, item.id))
+        other = text_by_id.get(item.id)
+        if other is not None and normalised_text(other) != key:
+            same_ids += 1
+            example = example or item.id
+    in_small = sum(normalised_text(item.text) in met for item in small) if met else 0
+    counts = (in_large, in_small) if turned else (in_small, in_large)
+    return SharedDocuments(*counts, tuple(pairs), same_ids, example)
+
+
 def refuse_overlap(overlap: Overlap, *, file: object = None) -> None:
     """Exit 2 if the splits share anything (M5)."""
     if not overlap.found:

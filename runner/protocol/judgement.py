@@ -14,6 +14,7 @@ from runner.corpus.table import table_files
 from runner.errors import InputRefused, show_value
 from runner.evidence.campaign import Campaign
 from runner.evidence.canonical import content_sha256, load_json_file, records_sha256, sha256_file
+from runner.protocol.distinct import check_distinct, refuse_tuned_on
 from runner.protocol.idcolumn import all_texts
 from runner.protocol.labels import LabelTable, label_table
 from runner.protocol.lengths import effective_max_length
@@ -91,15 +92,14 @@ def collect(campaign: Campaign, protocol: Protocol, plan: Plan, references: Path
     table = _table(protocol, folder.path, corpora.values())
     max_length = effective_max_length(folder.path, protocol.model.max_length)
     procedure = None if protocol.evaluation is None else find_procedure(protocol.evaluation, campaign.protocol_dir)
-    locked, warnings = [], []
+    locked, warnings = [], list(check_distinct(campaign, corpora, plan.deliverables))
     for files in protocol.corpus:
         corpus = corpora[files.id]
-        _check_tuning(campaign, files, corpus)
+        _check_tuning(campaign, files, corpora)
         _check_subgroups(campaign, protocol, files, corpus)
         _check_baseline_inputs(campaign, protocol, files, corpus, folder)
         locked.append(_locked(campaign, protocol, files, corpus, table, references, procedure))
         warnings += [f"corpus {files.id}: {text}" for text in corpus.warnings]
-        _refuse_same_texts(campaign, files.id, corpora)
         if files.seen_before:
             warnings.append(f"corpus {files.id} was seen before: the note will say so")
     outside = not folder.path.resolve().is_relative_to(campaign.root.resolve())
@@ -314,9 +314,9 @@ def check_inputs(campaign: Campaign, protocol: Protocol, plan: Plan, corpora: Ma
     _check_deliverables(campaign, protocol, plan)
     for item in protocol.procedures():
         find_procedure(item, campaign.protocol_dir)
+    tuple(check_distinct(campaign, corpora, plan.deliverables))
     for files in protocol.corpus:
-        _refuse_same_texts(campaign, files.id, corpora)
-        _check_tuning(campaign, files, corpora[files.id])
+        _check_tuning(campaign, files, corpora)
         _check_subgroups(campaign, protocol, files, corpora[files.id])
 
 
@@ -343,30 +343,14 @@ def _check_deliverables(campaign: Campaign, protocol: Protocol, plan: Plan) -> N
             )
 
 
-def _refuse_same_texts(campaign: Campaign, corpus_id: str, corpora: Mapping[str, Corpus]) -> None:
-    """One set of texts under two ids would count as two deliverables and halve the cost of each (M37, M38)."""
-    texts = sorted(document.text for document in corpora[corpus_id].documents)
-    for other, corpus in corpora.items():
-        if other == corpus_id:
-            return  # those after it are compared with it in their own turn
-        if texts == sorted(document.text for document in corpus.documents):
-            same = corpus.records_sha256 == corpora[corpus_id].records_sha256
-            raise InputRefused(
-                f"the corpora '{other}' and '{corpus_id}' are one: "
-                + ("the same records" if same else "the same texts under other ids or labels"),
-                file=campaign.protocol,
-                column="corpus",
-                value=corpus_id,
-                details=(f"{other}: {corpus.path}", f"{corpus_id}: {corpora[corpus_id].path}"),
-                next_step="leave one of them out: every deliverable is a corpus of its own",
-            )
-
-
-def _check_tuning(campaign: Campaign, files: CorpusFiles, final: Corpus) -> None:
+def _check_tuning(campaign: Campaign, files: CorpusFiles, corpora: Mapping[str, Corpus]) -> None:
     if files.tuning is None:
         return
     tuning = _read(campaign, files, files.tuning)
-    refuse_overlap(find_overlap(tuning.documents, final.documents), file=tuning.path)
+    refuse_overlap(find_overlap(tuning.documents, corpora[files.id].documents), file=tuning.path)
+    for other, final in corpora.items():
+        if other != files.id:
+            refuse_tuned_on(tuning, files.id, final, other, file=tuning.path)
 
 
 def _check_subgroups(campaign: Campaign, protocol: Protocol, files: CorpusFiles, corpus: Corpus) -> None:

@@ -133,3 +133,23 @@ def test_m28_null_ids_and_ids_of_many_lengths(text: pa.DataType) -> None:
     assert [short[place].as_py() if place >= 0 else None for place in found.tolist()] == [
         name.as_py() if name.is_valid and len(str(name.as_py()).encode()) < 20 else None for name in rows
     ]
+
+
+def test_m28_a_null_matches_nothing_whatever_its_bytes_are() -> None:
+    """M28: null is no id, also where its slot in memory still holds the bytes of one."""
+    names = pa.array(["", "a", "doc"])
+    _, offsets, data = names.buffers()
+    nulls = pa.StringArray.from_buffers(3, offsets, data, pa.py_buffer(b"\x00"), 3)
+    found = matching.positions_of(HeldIds(pa.chunked_array([names])), HeldIds(pa.chunked_array([nulls])))
+    assert found.tolist() == [-1, -1, -1]
+
+
+def test_m28_a_column_with_fewer_rows_than_it_says_is_not_the_same() -> None:
+    """M28: rows that a damaged file does not give are no match."""
+
+    class Short(HeldIds):
+        def __len__(self) -> int:
+            return super().__len__() + 1
+
+    expected, short = (pa.chunked_array([pa.array(names)]) for names in (["a", "b", "c"], ["a", "b"]))
+    assert not matching.in_same_order(HeldIds(expected), Short(short))

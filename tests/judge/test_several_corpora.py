@@ -17,7 +17,7 @@ from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
 from runner.evidence.store import read_attempts
 from runner.judge.campaign import read_paired, read_verdicts
-from runner.protocol.freeze import freeze
+from runner.protocol.freeze import freeze, make_freeze
 from tests.support.small_campaign import (
     PLAN,
     PROTOCOL,
@@ -140,9 +140,58 @@ def test_m37_m38_one_corpus_under_two_ids_is_not_two_deliverables(
     with pytest.raises(InputRefused, match=f"'small-final' and 'second' are one: {words}"):
         freeze(campaign)
     assert not campaign.lock.exists()
-    one_more = [*rows, ("extra", "a text of its own", "pos", "long")]
-    write_csv(campaign.protocol_dir / "corpus" / "second.csv", ("id", "text", "label", "stratum"), one_more)
-    write_predictions(campaign.baseline_dir / "second.parquet", [(row[0], row[2]) for row in one_more])
+
+
+def put_second(campaign: Campaign, rows: list[tuple[str, ...]]) -> None:
+    write_csv(campaign.protocol_dir / "corpus" / "second.csv", ("id", "text", "label", "stratum"), rows)
+    write_predictions(campaign.baseline_dir / "second.parquet", [(row[0], row[2]) for row in rows])
+
+
+def test_m37_m38_two_deliverables_are_not_mostly_the_same_work(tmp_path: Path) -> None:
+    """More than half of one corpus in the other: refused, counted and listed, unless only one is a deliverable."""
+    campaign = two_corpora(tmp_path)
+    shared = [(f"other-{row[0]}", f"  {row[1].upper()} ", *row[2:]) for row in ROWS[:6]]
+    put_second(campaign, [*shared, *SECOND_ROWS])
+    with pytest.raises(InputRefused, match="'small-final' and 'second' are mostly the same work") as caught:
+        freeze(campaign)
+    assert "6 of the 10 texts of 'small-final' are 6 of the 16 of 'second'" in str(caught.value)
+    assert f"'{ROWS[0][0]}' of 'small-final' and 'other-{ROWS[0][0]}' of 'second' have the same text" in (
+        caught.value.details
+    )
+    assert not campaign.lock.exists()
+    plan = campaign.plan.read_text(encoding="utf-8")
+    campaign.plan.write_text(plan.replace('["small-final", "second"]', '["small-final"]'), encoding="utf-8")
+    warnings = make_freeze(campaign).warnings
+    assert any("share texts: 6 of the 10" in text for text in warnings)
+
+
+def test_m37_some_shared_texts_and_ids_of_two_corpora_are_said(tmp_path: Path) -> None:
+    """Half of a corpus in the other is allowed and said, with the pairs; so are ids that mean two texts."""
+    campaign = two_corpora(tmp_path)
+    shared = [(f"other-{row[0]}", *row[1:]) for row in ROWS[:5]]
+    renumbered = [(ROWS[number][0], *row[1:]) for number, row in enumerate(SECOND_ROWS)]
+    put_second(campaign, [*shared, *renumbered])
+    first, second = (text for text in make_freeze(campaign).warnings if text.startswith("corpora "))
+    assert "share texts: 5 of the 10 texts of 'small-final' are 5 of the 15 of 'second'" in first
+    assert f"('{ROWS[0][0]}' = 'other-{ROWS[0][0]}', " in first and ", ...)" in first
+    assert f"10 ids stand for different texts in the two, such as '{ROWS[0][0]}'" in second
+
+
+def test_m5_no_corpus_is_tuned_on_the_final_texts_of_another(tmp_path: Path) -> None:
+    """M5: the configuration is one for all corpora, so tuning of one is apart from the final split of each."""
+    campaign = two_corpora(tmp_path)
+    header = ("id", "text", "label", "stratum")
+    path = campaign.protocol_dir / "corpus" / "tuning.csv"
+    protocol = campaign.protocol.read_text(encoding="utf-8")
+    final = 'final = "corpus/second.csv"\n'
+    assert final in protocol
+    campaign.protocol.write_text(protocol.replace(final, f'{final}tuning = "corpus/tuning.csv"\n'), encoding="utf-8")
+    write_csv(path, header, [("t1", "a text of its own", "pos", "long"), ("t2", f"{ROWS[0][1]} ", "pos", "long")])
+    with pytest.raises(
+        InputRefused, match="tuning of corpus 'second' and the final corpus 'small-final' share 1 texts"
+    ):
+        freeze(campaign)
+    write_csv(path, header, [(ROWS[0][0], "a text of its own", "pos", "long")])
     freeze(campaign)
 
 
