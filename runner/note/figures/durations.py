@@ -12,6 +12,7 @@ from runner.note.figures.canvas import Drawing, blank, without_data
 from runner.note.figures.style import BLUE, FAINT, INK, QUIET, RED, WHITE, Pen, name_axis, value_axis
 
 _ROW_INCHES = 0.4
+_MANY = 40
 _MOST_SAID = 30  # durations of a row in the words for those who cannot see it: the table is read, not heard
 _EMPTY_ROW_INCHES = 0.24  # of a figure without any accepted pass
 _SPREAD = 0.56  # share of a row over which its passes are laid out
@@ -79,8 +80,9 @@ def _passes(axes: Axes, place: int, summary: Summary) -> None:
     axes.plot([smallest, largest], [place, place], color=FAINT, linewidth=5, solid_capstyle="butt", zorder=1)
     middle = float(Decimal(summary.median_seconds or "0"))
     axes.plot([middle, middle], [place - 0.36, place + 0.36], color=INK, linewidth=1.4, zorder=2)
+    size, rim = (19, 0.6) if count <= _MANY else (3, 0.0)  # rims of many dots would hide the dots
     axes.scatter(
-        summary.raw_seconds, heights, s=19, facecolor=BLUE, edgecolor=WHITE, linewidth=0.6, zorder=3, clip_on=False
+        summary.raw_seconds, heights, s=size, facecolor=BLUE, edgecolor=WHITE, linewidth=rim, zorder=3, clip_on=False
     )
 
 
@@ -102,7 +104,8 @@ def _words(axes: Axes, pen: Pen, place: int, summary: Summary) -> None:
             color=QUIET,
         )
     if summary.failures:
-        mark = f"× {pen.t.gettext('Failures')}: {summary.failures}"
+        named = pen.t.gettext("%(name)s: %(value)s", name=pen.t.gettext("Failures"), value=str(summary.failures))
+        mark = f"× {named}"
         axes.annotate(
             mark,
             (1, 0.5),

@@ -14,7 +14,7 @@ from runner.note.parts.tables import attempts_of
 from runner.note.words import NOTHING, Speaker
 from runner.units import exact_seconds
 
-_MOST_RAW = 30
+_MOST_RAW = 10  # durations in one cell: what a protocol usually plans at most
 _WHOLE_FROM = 1000  # texts per second
 
 
