@@ -90,6 +90,8 @@ def _outside(rectangle: list[float], page: pikepdf.Page) -> bool:
 
 def _annotations(pdf: pikepdf.Pdf, _: bytes) -> Iterator[str]:
     parents = parent_tree(pdf)
+    named = list(pdf.Root.get("/Names", Dictionary()).get("/Dests", Dictionary()).get("/Names", []))[::2]
+    targets = {bytes(name) for name in named}
     for number, page in enumerate(pdf.pages, 1):
         if "/AA" in page.obj or "/PresSteps" in page.obj:
             yield f"A 6.5.2, 6.10 page {number} has actions or steps"
@@ -110,6 +112,8 @@ def _annotations(pdf: pikepdf.Pdf, _: bytes) -> Iterator[str]:
                 yield f"UA 7.18.5 a link on page {number} says nothing"
             if "/AP" in note and (set(note.AP.keys()) != {"/N"} or not isinstance(note.AP.N, Stream)):
                 yield f"A 6.3.3 {kind} on page {number}: its appearance is more than the normal one"
+            if isinstance(note.get("/Dest"), pikepdf.String) and bytes(note.Dest) not in targets:
+                yield f"ISO 32000 12.3.2.3 a link on page {number} leads nowhere"
             if "/A" in note:
                 yield from _action(note.A)
             if kind == "/Widget" and ("/A" in note or "/AA" in note):

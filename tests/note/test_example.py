@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pikepdf
 
+from tests.note.pdf_rules import findings
+
 EXAMPLE = Path(__file__).resolve().parents[2] / "docs" / "example"
 MARK = "Synthetic example: nothing was measured"
 
@@ -22,6 +24,13 @@ def test_every_page_of_the_example_says_that_nothing_was_measured() -> None:
                               if "/V" in field}, "an example is never signed"  # fmt: skip
     assert [number for number, page in enumerate(pages, 1) if MARK not in page] == []
     assert MARK in (EXAMPLE / "decision-note.html").read_text(encoding="utf-8")
+
+
+def test_the_example_is_pdf_a_3a_and_pdf_ua_1() -> None:
+    """Issue 5 points 3 and 10: by every rule, as shipped."""
+    pdf = EXAMPLE / "decision-note.pdf"
+    with pikepdf.open(pdf) as opened:
+        assert findings(opened, pdf.read_bytes()) == []
 
 
 def test_the_example_shows_several_gpus_and_what_failed() -> None:

@@ -269,6 +269,7 @@ HARMS: list[tuple[str, str, Harm]] = [
     ("annotations", "A 6.3.3 /Widget on page 1 has no", lambda p: change(
         p.Root.AcroForm.Fields[0], "/Rect", Array([0, 0, 9, 9]))),
     ("annotations", "more than the normal", lambda p: change(link(p), "/AP", Dictionary(D=Dictionary()))),
+    ("annotations", "leads nowhere", lambda p: change(link(p), "/Dest", String("nowhere"))),
     ("annotations", "A 6.4.1 a field", lambda p: change(p.Root.AcroForm.Fields[0], "/AA", Dictionary())),
     ("annotations", "A 6.4.1/6.4.2", lambda p: change(p.Root.AcroForm, "/XFA", Array())),
     ("annotations", "A 6.5.2, 6.10", lambda p: change(p.pages[0].obj, "/PresSteps", Dictionary())),

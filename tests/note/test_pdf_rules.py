@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import io
 import re
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pikepdf
@@ -13,11 +16,12 @@ import pytest
 from pikepdf import Name
 
 from runner.evidence.campaign import Campaign
-from runner.note.build import NoteFiles, build_note
+from runner.note.build import OWN_TEMPLATES, NoteFiles, build_note
 from runner.seal.pdf import check_pdf, sign_pdf
 from runner.seal.pdfkey import pdf_key
 from tests.note.pdf_rules import findings
-from tests.note.sample import PRICED, make_campaign
+from tests.note.sample import PRICED, make_campaign, rewrite_attempts
+from tests.note.test_pdf import LOGO, PIXELS
 
 
 def check(data: bytes) -> list[str]:
@@ -56,6 +60,39 @@ def test_other_languages_and_prices_keep_every_rule(tmp_path: Path, language: st
         assert str(pdf.Root.Lang) == language
         english = "Signature of this decision note"
         assert str(pdf.Root.AcroForm.Fields[0].TU) not in ("", english), "the field is named in the note's language"
+
+
+STRANGE = (
+    "emoji 😀 👩\u200d👧", "中文", "עברית العربية", "ctrl \x01\x1b", "\u200bzero\u200d\u00ad", "\ufeffbom \ue000",
+    "e\u0301 q\u0323\u0308", "ﬁ ﬀ office", "\u202eover\u202c \u2028", "½ → ✓ ₺ Ωμέγα Привет", "<b>&amp;</b> {% x %}",
+    "x" * 300,
+)  # fmt: skip
+
+
+def _hostile(root: Path) -> Campaign:
+    campaign = make_campaign(root, replace(PRICED, text="Which 😀 中 עב \ue000 q\u0308 ﬁ <b> ?"))
+    rewrite_attempts(campaign, lambda attempt: attempt.model_copy(update={"notes": STRANGE if attempt.error else ()}))
+    return campaign
+
+
+def _blank_with_a_logo(root: Path) -> Campaign:
+    campaign = make_campaign(root, replace(PRICED, passes=0, unavailable=()))
+    shutil.copytree(OWN_TEMPLATES, campaign.templates)
+    style = campaign.templates / "style.css"
+    pixels = f'h1 {{ background: url("data:image/png;base64,{PIXELS}") no-repeat right }}'
+    drawing = f'h2 {{ background: url("data:image/svg+xml;base64,{LOGO}") no-repeat right }}'
+    style.write_text(f"{style.read_text(encoding='utf-8')}\n{pixels}\n{drawing}\n", encoding="utf-8")
+    return campaign
+
+
+@pytest.mark.parametrize(("make", "language"), [(_hostile, "tr"), (_blank_with_a_logo, "fr")])
+def test_strange_letters_blank_sheets_and_logos_keep_every_rule(
+    tmp_path: Path, make: Callable[[Path], Campaign], language: str
+) -> None:
+    """NO-01, NO-04, M48, docs/templates.md: signed, as they are handed on."""
+    campaign = make(tmp_path / "c")
+    made = build_note(campaign, language).pdf.read_bytes()
+    assert check(sign_pdf(made, pdf_key(campaign, {}), reason="Decision note n-1")) == []
 
 
 def test_a_link_is_one_annotation_that_says_where_it_leads(note: NoteFiles) -> None:
