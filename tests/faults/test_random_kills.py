@@ -11,12 +11,14 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
-from runner.evidence.attempt import Status
+from runner.evidence.attempt import Attempt, Status
 from runner.evidence.campaign import Campaign
 from runner.evidence.store import AttemptStore, read_attempts
 from runner.measure.journal import read_journal
@@ -49,17 +51,36 @@ def _kill(pid: int) -> bool:
     return True
 
 
+def _check_processes(rows: Sequence[Attempt]) -> None:
+    """Each process: its first attempt names it, it counts on, and nothing runs in it after a failure (issue 6)."""
+    assert all(row.process is not None for row in rows)
+    for before, row in pairwise(sorted(rows, key=lambda row: row.chain.index)):
+        assert row.process is not None and before.process is not None
+        if row.process.served_before == 0:
+            assert row.process.first_attempt == row.attempt_id
+        else:
+            assert before.status is Status.COMPLETED
+            assert row.process.first_attempt == before.process.first_attempt
+            assert row.process.served_before == before.process.served_before + 1
+    assert max(row.process.served_before for row in rows if row.process) > 0, "some process was used again"
+
+
 @pytest.mark.timeout(1800)
-def test_random_kills_lose_nothing_and_double_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("process", "wanted"), [("fresh", KILLS), ("kept", max(4, KILLS // 3))])
+def test_random_kills_lose_nothing_and_double_nothing(tmp_path: Path, process: str, wanted: int) -> None:
+    """Of a process for each attempt, and of one that serves them in turn (a third of the kills more)."""
     rng = random.Random(20261130)
-    campaign = light_campaign(tmp_path, documents=40, passes=4 * KILLS, sleep=0.01)
+    # A kept process has to live long enough to serve some: kills further apart, more slots.
+    kept = process == "kept"
+    passes, sleep, longest = (min(1000, 14 * wanted), 0.01, 5.0) if kept else (4 * wanted, 0.01, 0.8)
+    campaign = light_campaign(tmp_path, documents=40, passes=passes, sleep=sleep, process=process)
     kills: Counter[str] = Counter()
     parent: subprocess.Popen[bytes] | None = None
-    while sum(kills.values()) < KILLS:
+    while sum(kills.values()) < wanted:
         if parent is None or parent.poll() is not None:
             parent = subprocess.Popen([sys.executable, "-c", PARENT, str(campaign.root)], cwd=ROOT)
             time.sleep(rng.uniform(0.3, 1.0))
-        time.sleep(rng.uniform(0.0, 0.8))
+        time.sleep(rng.uniform(0.0, longest))
         if rng.random() < 0.4:
             parent.kill()
             parent.wait()
@@ -90,6 +111,8 @@ def test_random_kills_lose_nothing_and_double_nothing(tmp_path: Path) -> None:
             assert table.column("id").to_pylist() == [f"d{number:03d}" for number in range(table.num_rows)]
         else:
             assert not row.completed_documents
+    if kept:
+        _check_processes(rows)
     assert not [path.name for path in campaign.journals.iterdir() if path.name.startswith(".")], "no leftovers"
     assert not list(campaign.attempts.glob(".*")), "no half-written rows"
     assert AttemptStore(campaign).faults() == ()
