@@ -19,6 +19,7 @@ from runner.units import parse_decimal
 @click.option("--language", metavar=LANGUAGE_METAVAR, default="en", show_default=True, help="of the new note")
 def reprice(session: Session, source: Path, folder: Path, tariffs: Path, language: str) -> Output:
     """Decide SOURCE (archive or campaign folder) again under other tariffs, as a new campaign in FOLDER."""
+    from runner.flows.foreign import shell_word
     from runner.flows.reprice import reprice as decide_again
 
     made = decide_again(source, tariffs, folder, language)
@@ -27,7 +28,7 @@ def reprice(session: Session, source: Path, folder: Path, tariffs: Path, languag
         f"{made.folder}: note {made.note_id}, repriced from {link.note_id}; nothing was measured again",
         f"  before: {_answer(link.outcome, link.chosen, link.committed_cost, link.currency)}",
         f"  now:    {_answer(decision.outcome, decision.chosen, made.committed_cost, made.currency)}",
-        f"next: runner --campaign {made.folder} verify",
+        f"next: runner --campaign {shell_word(str(made.folder))} verify",
     ]
     return Output(
         lines,

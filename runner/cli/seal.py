@@ -88,6 +88,7 @@ def verify(
 def archive(session: Session, rental: Path, without_texts: bool) -> Output:
     """Match the rental record with the decision, field by field, and write archive/NOTE.zip (a BagIt bag)."""
     from runner.flows.archive import make_archive
+    from runner.flows.foreign import shell_word
 
     made = make_archive(Campaign(session.root), rental, texts=not without_texts)
     lines = [
@@ -96,7 +97,7 @@ def archive(session: Session, rental: Path, without_texts: bool) -> Output:
         *(f"  {', '.join(fields)}: {reason}" for reason, fields in made.match.by_reason().items()),
         *(f"left out: {what}" for what in made.left_out),
         *(f"warning: {warning}" for warning in made.warnings),
-        f"next: runner verify {made.path}",
+        f"next: runner verify {shell_word(str(made.path))}",
     ]
     data = {
         "archive": str(made.path),

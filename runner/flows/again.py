@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 from runner.errors import InputRefused, show_value
 from runner.evidence.campaign import Campaign
 from runner.evidence.checks import note_id
+from runner.flows.foreign import shell_word
 from runner.flows.source import open_campaign
 from runner.protocol.modelfiles import frozen_model
 from runner.protocol.read import read_plan, read_protocol
@@ -136,8 +137,9 @@ def _model_edits(
 def _next_steps(new: Campaign, missing: tuple[str, ...], model: str | None) -> Iterator[str]:
     plan = read_plan(new.plan)
     yield from (f"put back {what}" for what in missing)
+    root = shell_word(str(new.root))
     yield f"set the deadline and the dates in {new.plan} (deadline now: {show_value(plan.deadline)})"
     if model is not None:
-        yield f"runner --campaign {new.root} baseline   (the model is another one)"
-    yield f"runner --campaign {new.root} freeze"
-    yield f"runner --campaign {new.root} measure --gpu ..."
+        yield f"runner --campaign {root} baseline   (the model is another one)"
+    yield f"runner --campaign {root} freeze"
+    yield f"runner --campaign {root} measure --gpu ..."

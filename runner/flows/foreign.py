@@ -7,6 +7,7 @@ good and on spoilt notes.
 from __future__ import annotations
 
 import re
+import shlex
 
 from runner.evidence.campaign import Campaign
 from runner.evidence.store import AttemptStore
@@ -59,6 +60,20 @@ DECISION = (
     )
     + "   (compare with note/balance.csv and the note)"
 )
+
+
+def shell_word(name: str) -> str:
+    """A path as one word of a shell line that people copy: quoted where it must be, never taken for an option."""
+    return shlex.quote(f"./{name}" if name.startswith("-") else name)
+
+
+def unpack_command(pdf: str) -> str:
+    """Take the evidence out of a PDF, into a folder in which the lines for a campaign folder work."""
+    return (
+        f"mkdir /tmp/evidence && pdfdetach -saveall -o /tmp/evidence {shell_word(pdf)} && "
+        '(cd /tmp/evidence && for f in *; do p=$(printf %s "$f" | tr \'~\' /); mkdir -p "$(dirname "$p")" && '
+        '[ "$f" = "$p" ] || mv "$f" "$p"; done; [ ! -f evidence.zip ] || unzip -q evidence.zip)'
+    )
 
 
 def _plain(*names: str) -> bool:

@@ -194,7 +194,7 @@ def check_note_pdf(campaign: Campaign, identity: str | None) -> Step:
 
 def pdf_step(data: bytes, identity: str | None, certificate_sha256: str | None, *, shown: str = PDF) -> Step:
     """One finding on a PDF's signature; `identity` and certificate are compared when they are known."""
-    command = f"pdfsig -nocert {shown}"
+    command = f"pdfsig -nocert {foreign.shell_word(shown)}"
     check = check_pdf(data)
     findings = list(check.findings) or list(active_content(data))
     if check.good and identity is not None and check.reason != f"Decision note {identity}":

@@ -16,6 +16,7 @@ from runner.evidence.canonical import sha256_file
 from runner.evidence.checks import note_id
 from runner.evidence.files import write_atomic
 from runner.evidence.repricing import Repricing, read_repricing
+from runner.flows.foreign import shell_word
 from runner.flows.report import make_report
 from runner.flows.source import open_campaign
 from runner.flows.verify import verify
@@ -55,7 +56,9 @@ def reprice(
     found = verify(source)
     if not found.accepted:
         raise NotAccepted(
-            "the note to be repriced does not pass its own check", file=source, next_step=f"runner verify {source}"
+            "the note to be repriced does not pass its own check",
+            file=source,
+            next_step=f"runner verify {shell_word(str(source))}",
         )
     target.parent.mkdir(parents=True, exist_ok=True)
     staging = Path(tempfile.mkdtemp(prefix=".reprice-", dir=target.parent))

@@ -115,7 +115,10 @@ class Verification:
         long = [step.name for step in self.steps if step.command and len(step.command) >= _LONG]
         commands = []
         if short:
-            where = "for the PDF" if self.kind == "PDF alone" else "in the campaign folder"
+            alone = (
+                "for the PDF, and for its evidence in /tmp/evidence, where the line of attachments (--json) takes it"
+            )
+            where = alone if self.kind == "PDF alone" else "in the campaign folder"
             commands = ["", f"the same without our code, {where}:", *short]
         if long:
             commands.append(f"  {', '.join(long)}: one line of Python each, in docs/checking.md and with --json")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from runner.errors import InputRefused, show_value
@@ -12,6 +13,7 @@ from runner.evidence.campaign import Campaign
 from runner.evidence.checks import note_id, read_signer
 from runner.evidence.store import AttemptStore
 from runner.flows import integrity, inventory, recompute
+from runner.flows.foreign import shell_word, unpack_command
 from runner.flows.source import unpack
 from runner.flows.verification import Step, Verification, attempt_step, with_causes
 from runner.note.attachments import attached_files, evidence_paths
@@ -91,19 +93,19 @@ def _steps(campaign: Campaign, data: bytes, shown: str, wanted: str | None) -> t
         attempt_step("PDF signature", lambda: _signature(campaign, data, shown, wanted), campaign.root),
         Step("signed list", "not checked", _NO_LIST),
         attempt_step("frozen protocol", lambda: integrity.check_lock(campaign), campaign.root),
-        attempt_step("attachments", lambda: _attachments(campaign), campaign.root),
+        attempt_step("attachments", lambda: _attachments(campaign, shown), campaign.root),
         attempt_step("chain of attempts", lambda: integrity.check_chain(campaign), campaign.root),
         attempt_step(
             "files of the attempts", lambda: inventory.check_measured_files(campaign, whole=False), campaign.root
         ),
         recomputed("verdicts", recompute.recompute_verdicts),
         recomputed("decision", recompute.recompute_decision),
-        recomputed("text of the note", _text),
-        Step("pages of the PDF", "not checked", _NO_PAGES, command=f"pdftotext -layout {shown} -"),
+        recomputed("text of the note", lambda campaign: _text(campaign, shown)),
+        Step("pages of the PDF", "not checked", _NO_PAGES, command=f"pdftotext -layout {shell_word(shown)} -"),
     ))  # fmt: skip
 
 
-def _attachments(campaign: Campaign) -> Step:
+def _attachments(campaign: Campaign, shown: str) -> Step:
     """All that belongs into the PDF is inside: what nothing refers to could be left out unseen otherwise."""
     wanted, _ = evidence_paths(campaign, read_lock(campaign))
     attempts = {row.attempt.attempt_id for row in AttemptStore(campaign).scan().rows}
@@ -117,14 +119,14 @@ def _attachments(campaign: Campaign) -> Step:
     extra = tuple(f"{name}: no part of the evidence" for name in sorted(there - wanted.keys()))
     if extra:
         return Step("attachments", "failed", "the PDF carries more than its evidence", extra)
-    return Step("attachments", "passed", f"{len(there)} files of evidence, nothing else")
+    return Step("attachments", "passed", f"{len(there)} files of evidence, nothing else", command=unpack_command(shown))
 
 
-def _text(campaign: Campaign) -> Step:
+def _text(campaign: Campaign, shown: str) -> Step:
     """Templates and memory samples are not in the PDF: without them, another text proves nothing."""
     step = attempt_step("text of the note", lambda: recompute.recompute_text(campaign), campaign.root)
     if step.status == "passed":
-        return step
+        return replace(step, command=f"pdftotext -layout {shell_word(shown)} -")
     reason = "needs the templates and samples that only folder and archive hold"
     return Step(step.name, "not checked", reason)
 

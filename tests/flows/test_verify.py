@@ -445,3 +445,27 @@ def test_the_certificate_to_expect_comes_from_outside(reported: Path, tmp_path: 
         path.write_bytes(certificate.public_bytes(Encoding.PEM))
         found = verify(pdf, certificate=path)
         assert (found.accepted, found.trusted) == (trusted, trusted)
+
+
+@pytest.mark.parametrize("name", ["a;touch gone.pdf", "-o x.pdf", 'it\'s "mine" $HOME `id`.pdf', "ünï cödé.pdf"])
+def test_a_command_for_a_pdf_of_any_name_is_about_that_file_and_nothing_else(
+    reported: Path, tmp_path: Path, name: str
+) -> None:
+    """The name comes from whoever sent the file, and the line is there to be copied into a shell."""
+    shutil.copyfile(reported / "note" / "decision-note.pdf", tmp_path / name)
+    evidence = tmp_path / "evidence"  # not a folder that others on this machine may have
+    steps = {
+        step.name: step.command and step.command.replace("/tmp/evidence", str(evidence))
+        for step in verify(tmp_path / name).steps
+    }
+    for check, words in (("PDF signature", "Signature is Valid"), ("text of the note", "small"), ("attachments", "")):
+        done = subprocess.run(
+            steps.pop(check) or "false", shell=True, cwd=tmp_path, check=True, capture_output=True, timeout=60
+        )
+        assert words in done.stdout.decode()
+    assert {path.name for path in tmp_path.iterdir()} == {name, "evidence"}
+    assert set(steps) >= {"chain of attempts", "frozen protocol", "decision"}
+    for command in filter(None, steps.values()):
+        line, _, _ = command.partition("   (")
+        if "pandas" not in line and ".pdf" not in line:
+            subprocess.run(line, shell=True, cwd=evidence, check=True, capture_output=True, timeout=60)
