@@ -23,6 +23,12 @@ export $(USER_VARIABLES)
 KEY_VARIABLES := SIGNING_KEY PDF_SIGNING_P12 PDF_SIGNING_PASSPHRASE_FILE
 $(foreach name,$(KEY_VARIABLES),$(eval override $(name) := $$(value $(name))))
 export $(KEY_VARIABLES)
+# A misspelled name would be ignored (`PASES=8`), and a paid hour measured something else: it is refused.
+PASSED_ON := PIP_% HF_% OMP_% CUDA_% HIP_% ROCR_% %_proxy %_PROXY RUNNER_DEBUG SHELL MAKE% -%
+UNKNOWN := $(filter-out $(PASSED_ON),$(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name))))
+ifneq ($(strip $(UNKNOWN)),)
+$(error error: no target knows $(strip $(UNKNOWN)); "make help" shows the names that each target takes)
+endif
 
 NO_PYTHON = { echo "error: no program '$$PYTHON' here; Python 3.11 or newer is needed: make setup PYTHON=/path/to/python3.11" >&2; exit 2; }
 INSTALL = { command -v "$$PYTHON" > /dev/null || $(NO_PYTHON); } && "$$PYTHON" tools/python_version.py && "$$PYTHON" tools/install.py
@@ -40,7 +46,8 @@ ONE_THREAD := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive
 .PHONY: help
 help: ## List the targets
 	@echo "Usage: make TARGET [NAME=value ...]    (start with: make note)"
-	@awk -F ' ## ' '/^## /{printf "\n%s\n", substr($$0, 4)} /^[a-z-]+:.* ## /{split($$1, t, ":"); printf "  %-12s %s\n", t[1], $$2}' Makefile
+	@awk -F ' ## ' '/^## /{printf "\n%s\n", substr($$0, 4)} /^[a-z-]+:.* ## /{split($$1, t, ":"); n = split($$2, w, " "); line = sprintf("  %-12s", t[1]); \
+	  for (i = 1; i <= n; i++) { if (length(line " " w[i]) > 80) { print line; line = sprintf("  %-12s", "") } line = line " " w[i] } print line}' Makefile
 
 ## Start
 .PHONY: setup note
@@ -67,6 +74,7 @@ plan: $(INSTALLED) ## Write the blank sheet of planned attempts
 	@$(RUNNER) plan $(STATUS)
 
 measure: $(INSTALLED) ## Measure: GPU=b200 BATCHES="1 4 8" or SERIES=precision [PASSES=8] [NNODES=2 NODE_RANK=0 ...]
+	@$(call NEED,GPU)
 	@$(RUNNER) measure $${GPU:+--gpu "$$GPU"} $${BATCHES:+--batches "$$BATCHES"} $${SERIES:+--series "$$SERIES"} \
 	  $${PASSES:+--passes "$$PASSES"} $${NNODES:+--nnodes "$$NNODES"} $${NODE_RANK:+--node-rank "$$NODE_RANK"} \
 	  $${RDZV_ENDPOINT:+--rdzv-endpoint "$$RDZV_ENDPOINT"} $${RDZV_BACKEND:+--rdzv-backend "$$RDZV_BACKEND"} \

@@ -100,7 +100,7 @@ def test_values_reach_the_command_untouched(front_door: Path, value: str) -> Non
     ("target", "given", "missing"),
     [("price", [], "GPU"), ("archive", [], "RENTAL"), ("reprice", ["FROM=a.zip"], "TO"), ("corpus", ["FROM="], "FROM"),
      ("exclude", ["ATTEMPT=a1"], "REASON"), ("forecast", [], "DOCUMENTS"), ("rental", [], "RENTAL"),
-     ("collect", [], "FROM")],
+     ("collect", [], "FROM"), ("measure", [], "GPU")],
 )  # fmt: skip
 def test_a_missing_variable_is_named_with_the_usage_of_make(
     front_door: Path, target: str, given: list[str], missing: str
@@ -113,9 +113,26 @@ def test_a_missing_variable_is_named_with_the_usage_of_make(
     assert "--" not in first
 
 
+@pytest.mark.parametrize("word", ["PASES=8", "batches=1 4", "ACCEPTD=$(shell touch evil)"])
+def test_a_misspelled_variable_is_refused_and_not_ignored(front_door: Path, word: str) -> None:
+    """M3, issue 2, bad input: `PASES=8` would measure five passes in paid hours, without a word."""
+    done = make(front_door, "measure", "GPU=b200", word)
+    assert done.returncode == 2 and not (front_door / "arguments.txt").exists()
+    assert f"error: no target knows {word.split('=')[0]}" in done.stderr and not (front_door / "evil").exists()
+
+
+def test_settings_of_other_programs_are_passed_on(front_door: Path) -> None:
+    """README, Installing: settings of pip that say how to reach packages are respected."""
+    assert make(front_door, "measure", "GPU=b200", "PIP_INDEX_URL=x", "https_proxy=y").returncode == 0
+
+
+def test_help_fits_a_terminal_of_80_columns() -> None:
+    assert max(map(len, make(ROOT, "help").stdout.splitlines())) <= 80
+
+
 def test_what_is_not_given_is_not_passed(front_door: Path) -> None:
-    assert make(front_door, "measure", "BATCHES=1 4 8").returncode == 0
-    assert arguments(front_door) == ["measure", "--batches", "1 4 8"]
+    assert make(front_door, "measure", "GPU=cpu", "BATCHES=1 4 8").returncode == 0
+    assert arguments(front_door) == ["measure", "--gpu", "cpu", "--batches", "1 4 8"]
 
 
 @pytest.mark.parametrize(
