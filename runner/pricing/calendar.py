@@ -13,7 +13,7 @@ from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from runner.errors import InputRefused, show_value
+from runner.errors import InputRefused, show_text, show_value
 from runner.pricing.tasks import KINDS
 from runner.pricing.times import parse_instant
 from runner.pricing.window import TaskTime, Window, place_tasks, window_of
@@ -71,7 +71,7 @@ def _written(entries: Sequence[_Entry], deadline: datetime | None, name: str) ->
         event.add("dtstamp", stamp)
         event.add("dtstart", _whole_second(task.start))
         event.add("dtend", _whole_second(task.end))
-        event.add("summary", task.title + (f" ({', '.join(entry.only)})" if entry.only else ""))
+        event.add("summary", _shown(task.title) + (f" ({', '.join(entry.only)})" if entry.only else ""))
         event.add("categories", [task.kind, *(["delivery"] if task.delivery else [])])
         event.add("x-lots", str(task.lots))
         calendar.add_component(event)
@@ -84,6 +84,11 @@ def _written(entries: Sequence[_Entry], deadline: datetime | None, name: str) ->
         calendar.add_component(todo)
     written: bytes = calendar.to_ical()
     return written
+
+
+def _shown(title: str) -> str:
+    """RFC 5545 has no control characters in a text; others, and marks that turn it round, are shown as their code."""
+    return "".join(one if one in "\t\n" else show_text(one) for one in title)
 
 
 def _whole_second(moment: datetime) -> datetime:

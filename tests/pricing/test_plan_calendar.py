@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,16 @@ def test_an_hour_that_is_two_instants_is_written_with_its_offset(tmp_path: Path)
 def test_what_belongs_together_is_asked_for(arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["--campaign", str(ROOT), "window", *arguments]) == 2
     assert "needs" in capsys.readouterr().err
+
+
+def test_a_title_in_the_calendar_has_no_character_that_acts() -> None:
+    """RFC 5545 3.3.11: no control characters; nothing turns the text round or ends a line of its own."""
+    plan = read_plan(PLAN)
+    title = "x\r\nEND:VEVENT\r\nBEGIN:VALARM\x1b[31m\u202ey\x00\x07;,\ttab"
+    odd = plan.model_copy(update={"task": (plan.task[0].model_copy(update={"title": title}), *plan.task[1:])})
+    text = plan_calendar(odd, []).decode("utf-8")
+    assert not {one for one in text if unicodedata.category(one) in ("Cc", "Cf")} - {"\r", "\n", "\t"}
+    assert "\nBEGIN:VALARM" not in text and "\\\\u202ey" in text.replace("\r\n ", "")
 
 
 def test_a_plan_with_text_of_any_kind_is_toml(tmp_path: Path) -> None:
