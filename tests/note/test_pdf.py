@@ -21,7 +21,7 @@ from runner.note.fonts import covered_characters, linked_font_faces, show_uncove
 from runner.note.pdf import PageRefused, render_pdf
 from runner.units import parse_utc
 from tests.note.sample import PRICED, make_campaign
-from tests.note.test_case_texts import pdf_text
+from tests.note.test_case_texts import pdf_text, squeezed
 
 WHEN = parse_utc("2026-10-05T08:00:00Z")
 PAGE = '<html lang="en"><title>x</title><p>x</p></html>'
@@ -102,6 +102,14 @@ def test_the_evidence_comes_back_from_the_pdf_byte_by_byte(campaign: Campaign, n
     for wanted in (*single, campaign.note / "attempts.csv", note.qmd, *records):
         assert found[campaign.relative(wanted)] == wanted.read_bytes()
     assert "protocol/corpus/final.csv" not in found, "texts never travel in the note"
+
+
+def test_the_note_says_what_is_attached_and_what_it_is_good_for(note: NoteFiles, pdf: Any) -> None:
+    """Issue 5 points 3 and 6: whoever has the PDF alone reads that the evidence is in it, and how it is named there."""
+    printed = squeezed(pdf_text(note.pdf))
+    assert squeezed("carries the evidence as attached files") in printed
+    assert squeezed("`~` stands for `/`".replace("`", "")) in printed and "runnerverifyFILE.pdf" in printed
+    assert any("~" in name for name in pdf.attachments)
 
 
 def test_every_attachment_is_dated_by_the_evidence_and_has_a_relationship(pdf: Any) -> None:
