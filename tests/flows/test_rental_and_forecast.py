@@ -224,7 +224,7 @@ def test_a_rental_beyond_any_bound_is_refused(
     record.write_text(text, encoding="utf-8")
     assert call(decided, "rental", str(record)) == 2
     error = capsys.readouterr().err
-    assert f"column {field}" in error and "at most" in error
+    assert f"field {field}" in error and "at most" in error
 
 
 @pytest.mark.parametrize("documents", ["0", "-1", "1e6", "many"])
