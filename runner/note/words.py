@@ -118,12 +118,12 @@ class Speaker:
         """`886/1000` as `88.6%`."""
         return self.fmt.percent(exact_fraction(fraction))
 
-    def listed(self, names: Sequence[str]) -> str:
+    def listed(self, names: Sequence[str], most: int = _MOST_NAMES) -> str:
         """`a, b, c`; of many names the first ones, and how many more there are."""
-        more = len(names) - _MOST_NAMES
+        more = len(names) - most
         if more <= 1:  # one name is not longer than the words that stand for it
             return ", ".join(names)
-        first = ", ".join(names[:_MOST_NAMES])
+        first = ", ".join(names[:most])
         return self.catalogue.ngettext(
             "%(names)s and %(count)s more", "%(names)s and %(count)s more", more, names=first
         )

@@ -44,7 +44,7 @@ def quality(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
 
 
 def _shared(tables: list[tuple[str, Rows]], speaker: Speaker) -> Rows:
-    """The rows of all configurations; equal tables stand once, with their names."""
+    """The rows of all configurations; equal tables stand once, with all their names in the first row."""
     judged = [(name, rows) for name, rows in tables if rows]
     groups: list[tuple[list[str], Rows]] = []
     for name, rows in judged:
@@ -53,7 +53,11 @@ def _shared(tables: list[tuple[str, Rows]], speaker: Speaker) -> Rows:
             groups.append(([name], rows))
         else:
             names.append(name)
-    return [{"name": speaker.listed(names), **row} for names, rows in groups for row in rows]
+    return [
+        {"name": speaker.listed(names) if place == 0 else speaker.listed(names, 1), **row}
+        for names, rows in groups
+        for place, row in enumerate(rows)
+    ]
 
 
 def _all_equal(tables: list[tuple[str, Rows]]) -> bool:
