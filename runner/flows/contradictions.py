@@ -11,13 +11,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from runner.errors import InputRefused, show_value
-from runner.evidence.attempt import Attempt, Status
+from runner.evidence.attempt import Attempt, PhaseName, Status
 from runner.evidence.campaign import Campaign
 from runner.evidence.store import Rows
 from runner.units import parse_utc
 
 _MEASURED = re.compile(r"(\d{4,})-(.+)-[0-9a-f]{8}")  # ids as `measure` gives them; others are left alone
 _OF_ONE_ATTEMPT = ("journals", "predictions", "memory")
+_PAID_ONCE = (PhaseName.PROCESS_START, PhaseName.IMPORTS)
 _CLOCK_SECONDS = 2.0  # times of day are whole seconds, and wall clocks are corrected
 # Between the journal's marks and the clock of the pass samplers start and end and texts are fingerprinted: 0.6 s at
 # most in 928 passes on two machines; cards take longer, and so do millions of texts.
@@ -32,6 +33,7 @@ def contradictions(campaign: Campaign, rows: Rows) -> tuple[tuple[str, str], ...
         for attempt in rows.attempts
         for words in (*_of_row(attempt, known), *_of_journal(campaign, attempt))
     ]
+    found += [(f"records/attempts/{name}.json", words) for name, words in _of_processes(rows.attempts)]
     named = {path for attempt in rows.attempts for path in _named(attempt)}
     return (*found, *_of_no_row(campaign, known | {torn.path.stem for torn in rows.torn}, named))
 
@@ -56,6 +58,30 @@ def _of_row(attempt: Attempt, known: set[str]) -> Iterator[str]:
         between = (parse_utc(attempt.ended_at_utc) - parse_utc(attempt.started_at_utc)).total_seconds()
         if attempt.pass_seconds > between + _CLOCK_SECONDS:
             yield f"a pass of {attempt.pass_seconds} s, between a start and an end that are {between:.0f} s apart"
+
+
+def _of_processes(attempts: Sequence[Attempt]) -> Iterator[tuple[str, str]]:
+    """A process that serves several attempts: counted without a gap, never used again after a failure (M21)."""
+    last: dict[tuple[str, str], Attempt] = {}
+    for attempt in sorted(attempts, key=lambda item: (item.chain.machine_id, item.chain.index)):
+        process = attempt.process
+        if process is None:
+            continue
+        key = (attempt.chain.machine_id, process.first_attempt)
+        before = last.get(key)
+        last[key] = attempt
+        served = 0 if before is None or before.process is None else before.process.served_before + 1
+        if process.served_before != served:
+            yield attempt.attempt_id, f"its process had served {process.served_before} attempts, the rows show {served}"
+        if before is None and process.first_attempt != attempt.attempt_id:
+            yield (
+                attempt.attempt_id,
+                f"its process was started for {show_value(process.first_attempt)}, no row before it",
+            )
+        if before is not None and before.status is not Status.COMPLETED:
+            yield attempt.attempt_id, f"its process goes on after {before.attempt_id}, which was not completed"
+        if served and any(phase.name in _PAID_ONCE and phase.seconds is not None for phase in attempt.phases):
+            yield attempt.attempt_id, "its process was started for an earlier attempt, yet it says how long that took"
 
 
 def _of_journal(campaign: Campaign, attempt: Attempt) -> Iterator[str]:

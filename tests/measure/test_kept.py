@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from runner.errors import InputRefused
 from runner.evidence.attempt import Attempt, PhaseName, Status
 from runner.evidence.campaign import Campaign
 from runner.evidence.store import AttemptStore, read_attempts
+from runner.flows.contradictions import contradictions
 from runner.judge.campaign import judge_campaign
 from runner.judge.record import record_checks
 from runner.measure import kept
@@ -159,8 +161,10 @@ def test_m21_variables_that_an_attempt_sets_are_taken_back_and_its_words_are_its
 
 
 def test_me01_peaks_of_earlier_attempts_are_not_those_of_a_later_one(tmp_path: Path) -> None:
-    """300 MiB while the first attempt loads: in its own peaks, not in the second's, and never in its whole life."""
-    campaign = light_campaign(tmp_path, batches=(1, 4), passes=2, process="kept", own={1: {"largest": 300}})
+    """300 MiB while the first attempt loads and after its pass: in its own peaks, not in the second's."""
+    campaign = light_campaign(
+        tmp_path, batches=(1, 4), passes=2, process="kept", own={1: {"largest": 300, "later": 400}}
+    )
     run(campaign, passes=1)
     first, second = read_attempts(campaign)
     mib = 1 << 20
@@ -169,9 +173,18 @@ def test_me01_peaks_of_earlier_attempts_are_not_those_of_a_later_one(tmp_path: P
     assert (before[0].bytes or 0) > 300 * mib > 200 * mib > (before[1].bytes or 0) > mib
     assert "(attempts served before: 1)" in before[1].scope
     assert "(attempts served before: 1)" in peaks[1]["VmHWM"].scope
-    assert (peaks[0]["ru_maxrss"].bytes or 0) > 300 * mib, "the mark was set back, the whole life holds it all the same"
+    assert (peaks[0]["ru_maxrss"].bytes or 0) > 400 * mib
     assert peaks[1]["ru_maxrss"].bytes is None
     assert peaks[1]["ru_maxrss"].reason == "it holds that of earlier attempts too: 1"
+
+
+def test_me01_the_whole_life_holds_loading_although_the_mark_was_set_back(tmp_path: Path) -> None:
+    campaign = light_campaign(tmp_path, passes=2, largest=300)
+    run(campaign, passes=1)
+    (row,) = read_attempts(campaign)
+    peaks = {peak.counter: peak for peak in row.memory}
+    assert (peaks["VmHWM"].bytes or 0) < 300 << 20 < (peaks["ru_maxrss"].bytes or 0)
+    assert "its whole life (loading included)" in peaks["ru_maxrss"].scope
 
 
 def test_me01_where_the_mark_cannot_be_set_back_the_peak_before_is_null_with_its_reason(
@@ -246,6 +259,26 @@ def test_m9_processor_seconds_are_those_of_the_attempt_alone(tmp_path: Path) -> 
     for row in read_attempts(campaign):
         cores = row.telemetry["other_cpu_cores"]
         assert isinstance(cores, float) and 0 <= cores <= (os.cpu_count() or 1) + 0.5
+
+
+def test_m50_rows_of_a_process_that_contradict_each_other_are_found(tmp_path: Path) -> None:
+    """A row that was dropped, a failure that was touched up, an invented first attempt: each is named."""
+    campaign = light_campaign(tmp_path, passes=3, process="kept")
+    run(campaign)
+    rows = AttemptStore(campaign).scan()
+    first, second, third = rows.attempts
+    assert contradictions(campaign, rows) == ()
+
+    def words(*attempts: Attempt) -> str:
+        stored = tuple(replace(row, attempt=attempt) for row, attempt in zip(rows.rows, attempts, strict=False))
+        return " | ".join(text for _, text in contradictions(campaign, replace(rows, rows=stored)))
+
+    assert "its process had served 2 attempts, the rows show 1" in words(first, third)
+    assert "which was not completed" in words(first, second.model_copy(update={"status": Status.KILLED}), third)
+    assert second.process is not None
+    alone = second.process.model_copy(update={"served_before": 0})
+    assert "no row before it" in words(second.model_copy(update={"process": alone}))
+    assert "yet it says how long that took" in words(first, second.model_copy(update={"phases": first.phases}), third)
 
 
 # ---- what is refused ----
