@@ -16,10 +16,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, NoReturn
+from typing import Any, Literal, NamedTuple
 
 from runner.corpus.columns import column_places
 from runner.errors import InputRefused, show_value
+from runner.evidence.canonical import strict_hooks
 
 Kind = Literal["csv", "jsonl", "parquet"]
 KINDS: dict[str, tuple[Kind, str]] = {
@@ -203,14 +204,16 @@ def _csv_records(reader: Any, file: Path, style: CsvStyle) -> Iterator[tuple[int
         if not cells:
             empty_line = empty_line or line
             continue
-        if empty_line is not None:
-            raise InputRefused(
-                "an empty line stands between records",
-                file=file,
-                line=empty_line,
-                next_step="delete the empty line",
-            )
+        _refuse_empty_line(file, empty_line)
         yield line, cells
+
+
+def _refuse_empty_line(file: Path, line: int | None) -> None:
+    """One at the end is none: it is known only when a record comes after it."""
+    if line is not None:
+        raise InputRefused(
+            "an empty line stands between records", file=file, line=line, next_step="delete the empty line"
+        )
 
 
 def _text_of_line(file: Path, number: int, encoding: str) -> str:
@@ -269,13 +272,7 @@ def _jsonl_rows(file: Path, columns: Sequence[str], note: Callable[[str], None])
             if not data.strip():
                 empty_line = empty_line or line
                 continue
-            if empty_line is not None:
-                raise InputRefused(
-                    "an empty line stands between records",
-                    file=file,
-                    line=empty_line,
-                    next_step="delete the empty line",
-                )
+            _refuse_empty_line(file, empty_line)
             record = _json_object(data, file, line)
             for name in columns:
                 if name not in record:
@@ -291,36 +288,12 @@ def _jsonl_rows(file: Path, columns: Sequence[str], note: Callable[[str], None])
 
 
 def _json_object(data: bytes, file: Path, line: int) -> dict[str, Any]:
-    def refuse_constant(name: str) -> NoReturn:
-        raise InputRefused(
-            f"{name} is not allowed in JSON",
-            file=file,
-            line=line,
-            value=name,
-            next_step="write null, or leave the record out, where there is no number",
-        )
-
-    def pairs_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) != len(pairs):
-            names = [name for name, _ in pairs]
-            twice = next(name for name in names if names.count(name) > 1)
-            raise InputRefused(
-                f"a key stands twice in one JSON object: {show_value(twice)}",
-                file=file,
-                line=line,
-                column=twice,
-                next_step=_SAME_KEYS,
-            )
-        return found
-
     try:
         value = json.loads(
             data.decode("utf-8").rstrip("\r\n"),
             parse_int=_Literal,
             parse_float=_Literal,
-            parse_constant=refuse_constant,
-            object_pairs_hook=pairs_once,
+            **strict_hooks(file, line),
         )
     except UnicodeDecodeError as error:
         raise InputRefused(

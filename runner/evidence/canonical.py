@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypedDict
 
-from runner.errors import InputRefused
+from runner.errors import InputRefused, show_value
 
 _CHUNK_BYTES = 1 << 20
 
@@ -59,8 +59,15 @@ def pretty_json(value: Any) -> bytes:
     return (text + "\n").encode("utf-8")
 
 
-def loads_strict(data: bytes | str, *, file: str | Path | None = None, line: int | None = None) -> Any:
-    """Parse JSON as RFC 8259 has it: NaN, Infinity, duplicate keys, bad UTF-8 and a BOM are refused."""
+class StrictHooks(TypedDict):
+    """Arguments of `json.loads` that refuse what RFC 8259 does not have."""
+
+    parse_constant: Callable[[str], Any]
+    object_pairs_hook: Callable[[list[tuple[str, Any]]], Any]
+
+
+def strict_hooks(file: str | Path | None, line: int | None) -> StrictHooks:
+    """For `json.loads`: NaN, Infinity and keys that stand twice in one object are refused with their place."""
 
     def refuse_constant(name: str) -> NoReturn:
         raise InputRefused(
@@ -77,17 +84,22 @@ def loads_strict(data: bytes | str, *, file: str | Path | None = None, line: int
             names = [key for key, _ in pairs]
             twice = next(key for key in names if names.count(key) > 1)
             raise InputRefused(
-                "a key stands twice in one JSON object",
+                f"a key stands twice in one JSON object: {show_value(twice)}",
                 file=file,
                 line=line,
-                value=twice,
+                column=twice,
                 next_step="keep one of the two keys",
             )
         return found
 
+    return StrictHooks(parse_constant=refuse_constant, object_pairs_hook=refuse_duplicates)
+
+
+def loads_strict(data: bytes | str, *, file: str | Path | None = None, line: int | None = None) -> Any:
+    """Parse JSON as RFC 8259 has it: NaN, Infinity, duplicate keys, bad UTF-8 and a BOM are refused."""
     try:
         text = data if isinstance(data, str) else data.decode("utf-8")
-        return json.loads(text, parse_constant=refuse_constant, object_pairs_hook=refuse_duplicates)
+        return json.loads(text, **strict_hooks(file, line))
     except UnicodeDecodeError as error:
         raise InputRefused(
             f"not UTF-8: byte {error.start} cannot be read",

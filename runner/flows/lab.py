@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from string import Template
 
-from runner.corpus.read import read_corpus
 from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
 from runner.evidence.canonical import sha256_bytes
@@ -18,6 +17,7 @@ from runner.measure.schedule import schedule
 from runner.pricing import core
 from runner.pricing.tariffs import load_catalogue
 from runner.protocol.freeze import load_lock
+from runner.protocol.judgement import read_final
 from runner.protocol.read import read_plan, read_protocol
 from runner.protocol.schema import LockedVariant, Plan, Protocol
 from runner.protocol.variants import expand
@@ -84,20 +84,7 @@ def _planned(campaign: Campaign, protocol: Protocol) -> tuple[tuple[LockedVarian
     if campaign.lock.is_file():
         lock = load_lock(campaign)
         return lock.variants, {corpus.id: corpus.documents for corpus in lock.judgement.corpora}
-    documents = {
-        files.id: len(
-            read_corpus(
-                campaign.protocol_dir / files.final,
-                id_column=files.id_column,
-                text_column=files.text_column,
-                label_column=files.labels_from,
-                group_columns=files.group_columns,
-                allow_case_twins=files.allow_case_twins,
-                allow_empty_texts=files.allow_empty_texts,
-            ).documents
-        )
-        for files in protocol.corpus
-    }
+    documents = {files.id: len(read_final(campaign, files).documents) for files in protocol.corpus}
     return expand(protocol), documents
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from runner.corpus.read import Corpus, read_corpus
+from runner.corpus.read import Corpus
 from runner.errors import InputRefused, NotAccepted
 from runner.evidence.attempt import Settings, Status
 from runner.evidence.campaign import Campaign
@@ -21,7 +21,7 @@ from runner.measure.job import ZERO_TOKENS, Job, ModelSource
 from runner.measure.rows import WorkFiles, verdict_on_end
 from runner.measure.sources import corpus_source
 from runner.measure.supervisor import ChildEnd, StopRequest, run_worker
-from runner.protocol.judgement import check_inputs
+from runner.protocol.judgement import check_inputs, read_final
 from runner.protocol.labels import label_table
 from runner.protocol.lengths import effective_max_length
 from runner.protocol.modelfiles import ModelFolder, resolve_model
@@ -57,7 +57,7 @@ def make_baselines(campaign: Campaign, gpu: str = OWN_MACHINE) -> tuple[Baseline
         refuse_without_packages()
     folder = resolve_model(protocol.model, campaign.protocol_dir)
     check_model_files(folder.path)
-    corpora = [(files, _read(campaign, files)) for files in protocol.corpus]
+    corpora = [(files, read_final(campaign, files)) for files in protocol.corpus]
     check_inputs(campaign, protocol, read_plan(campaign.plan), {files.id: corpus for files, corpus in corpora})
     model = _model_source(protocol, folder, [corpus for _, corpus in corpora])
     presence = look_for(gpu, 1, campaign.tariffs)
@@ -69,18 +69,6 @@ def make_baselines(campaign: Campaign, gpu: str = OWN_MACHINE) -> tuple[Baseline
             return tuple(_baseline(work, files, corpus, stop) for files, corpus in corpora)
         finally:
             remove_empty(campaign.journals, campaign.baseline_dir)
-
-
-def _read(campaign: Campaign, files: CorpusFiles) -> Corpus:
-    return read_corpus(
-        campaign.protocol_dir / files.final,
-        id_column=files.id_column,
-        text_column=files.text_column,
-        label_column=files.labels_from,
-        group_columns=files.group_columns,
-        allow_case_twins=files.allow_case_twins,
-        allow_empty_texts=files.allow_empty_texts,
-    )
 
 
 def _model_source(protocol: Protocol, folder: ModelFolder, corpora: list[Corpus]) -> ModelSource:

@@ -114,7 +114,7 @@ def _rows(path: Path) -> list[tuple[int, dict[str, str]]]:
         raise InputRefused(
             f"the task table is not UTF-8: byte {error.start} cannot be read",
             file=path,
-            next_step="check that the file is there and may be read",
+            next_step="save the file as UTF-8",
         ) from None
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     rows, header, start = [], None, 1
