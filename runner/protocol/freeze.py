@@ -29,6 +29,7 @@ from runner.protocol.lockfile import (
     has_attempts,
     keep_lock,
     name,
+    other_signer,
     read_lock,
     revision,
     sign_again,
@@ -145,10 +146,13 @@ def with_variants(campaign: Campaign, lock: Lock, variants: Iterable[LockedVaria
     return lock if appended == lock.variants else lock.model_copy(update={"variants": appended})
 
 
-def append_variants(campaign: Campaign, lock: Lock) -> None:
-    """Write the lock if it has variants that the one in the folder lacks (`with_variants`)."""
-    if lock != load_lock(campaign):
-        write_lock(campaign, lock)
+def append_variants(campaign: Campaign, lock: Lock) -> tuple[str, ...]:
+    """Write the lock if it has variants that the one in the folder lacks (`with_variants`); warnings in words."""
+    if lock == load_lock(campaign):
+        return ()
+    warning = other_signer(campaign)
+    write_lock(campaign, lock)
+    return () if warning is None else (warning,)
 
 
 def _appended(lock: Lock, wanted: tuple[LockedVariant, ...], *, later: bool) -> tuple[LockedVariant, ...]:

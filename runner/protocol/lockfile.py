@@ -64,6 +64,19 @@ def sign_again(campaign: Campaign) -> None:
         write_atomic(campaign.lock_signature, sign(campaign.lock.read_bytes(), key, Purpose.LOCK))
 
 
+def other_signer(campaign: Campaign) -> str | None:
+    """A warning in words where the next signature of the lock will be by another key than the one it has."""
+    if not campaign.lock_signature.is_file():
+        return None
+    before, now = parse_signature(campaign.lock_signature.read_bytes()).fingerprint, signing_key(campaign).fingerprint
+    if before == now:
+        return None
+    return (
+        f"the lock with the added variants is signed with the key that is here ({now}), no longer with that of the "
+        f"freeze ({before}): where that key is, {KEY_VARIABLE}=<its file> runner freeze signs it again"
+    )
+
+
 def locks_dir(campaign: Campaign) -> Path:
     """Where the locks of earlier revisions stay."""
     return campaign.protocol_dir / "locks"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -14,12 +15,13 @@ from runner.cli.measure import _lines
 from runner.cli.progress import Bar, Lines, describe
 from runner.errors import InputRefused
 from runner.evidence.attempt import Attempt, ErrorInfo, Phase, PhaseName, Settings, Slot, Status
+from runner.evidence.sshsig import parse_signature
 from runner.evidence.store import read_attempts
 from runner.measure.batches import plan_batches
 from runner.measure.environment import allowed_variables, worker_environment
 from runner.measure.plan_sheet import BLANK_COLUMNS
 from runner.measure.schedule import Planned, missing, refuse_unequal, schedule
-from runner.protocol.freeze import load_lock
+from runner.protocol.freeze import freeze, load_lock
 from runner.protocol.schema import LockedVariant
 from tests.measure.light import light_campaign, run
 
@@ -253,3 +255,25 @@ def test_m3_more_passes_for_one_variant_only_are_refused_with_the_right_command(
         refuse_unequal([item for item in planned if item.variant.id == "b1"], measured, "b200", 3)
     assert run(campaign, passes=3).complete
     assert run(campaign, series="b8", passes=3).written == ()
+
+
+def test_m3_a_variant_that_is_added_where_another_key_signs_is_warned_about(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On the rental the freeze's key is not there: the lock then carries another signature, and `measure` says so."""
+    campaign = light_campaign(tmp_path / "campaign", passes=2)
+    assert not run(campaign, batches=(4,), passes=1).warnings, "the same key: nothing to say"
+    keys = {name: tmp_path / name for name in ("own", "rental")}
+    for path in keys.values():
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(path)], check=True)
+    monkeypatch.setenv("SIGNING_KEY", str(keys["own"]))
+    freeze(campaign)  # signs again with the user's own key
+    frozen = parse_signature(campaign.lock_signature.read_bytes()).fingerprint
+    monkeypatch.setenv("SIGNING_KEY", str(keys["rental"]))
+    assert not run(campaign, batches=(4,), passes=1).warnings, "nothing added, nothing signed"
+    (warning,) = run(campaign, batches=(8,), passes=1).warnings
+    other = parse_signature(campaign.lock_signature.read_bytes()).fingerprint
+    assert other != frozen and f"with the key that is here ({other})" in warning and f"({frozen})" in warning
+    monkeypatch.setenv("SIGNING_KEY", str(keys["own"]))
+    freeze(campaign)  # what the warning says to do
+    assert parse_signature(campaign.lock_signature.read_bytes()).fingerprint == frozen
