@@ -15,6 +15,7 @@ from pathlib import Path
 
 from runner.decide.model import Decision
 from runner.decide.write import other_locks_were_left_out, write_decision
+from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
 from runner.evidence.checks import SIGNED_LIST, SIGNED_LIST_SIGNATURE, SIGNER_NAME, THIS_CODE, Signer, note_id
 from runner.evidence.files import write_atomic
@@ -51,6 +52,12 @@ def make_report(campaign: Campaign, language: str | None = None, environ: Mappin
     is not replaced by one that a local test key signs.
     """
     load_lock(campaign)  # refused before a test key is made
+    if not campaign.lock_signature.is_file():
+        raise InputRefused(
+            "the lock is not signed: the freeze was interrupted, or its signature was not copied",
+            file=campaign.lock_signature,
+            next_step="runner freeze signs an unchanged lock; then run the same command again",
+        )
     key = signing_key(campaign, environ)
     certificate = pdf_key(campaign, environ)
     refuse_weaker_key(campaign, local_test=key.local_test, pdf_local_test=certificate.local_test)

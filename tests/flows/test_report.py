@@ -88,3 +88,15 @@ def test_a_staged_note_is_named_as_it_will_be(tmp_path: Path) -> None:
     staged = StagedCampaign(tmp_path, tmp_path / ".note-x")
     assert staged.relative(staged.decision) == "note/decision.json"
     assert staged.relative(staged.tariffs) == "tariffs.csv"
+
+
+def test_m2_a_lock_without_signature_is_refused_before_a_note_is_made(unsigned: Campaign) -> None:
+    """Freeze killed, or out of space, after the lock: no check would accept a note on it; nothing is written."""
+    unsigned.lock_signature.unlink()
+    before = listing(unsigned.root)
+    with pytest.raises(InputRefused, match="the lock is not signed") as caught:
+        make_report(unsigned, environ={})
+    assert "runner freeze" in (caught.value.next_step or "")
+    assert listing(unsigned.root) == before
+    assert run(["--campaign", str(unsigned.root), "freeze"]) == 0
+    assert unsigned.lock_signature.is_file()
