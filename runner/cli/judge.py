@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -88,17 +89,19 @@ def _all_attempts(campaign: Campaign) -> Output:
     attempts = {attempt.attempt_id: attempt for attempt in read_attempts(campaign)}
     lines = warnings
     rejected = 0
+    common = _common_warnings([one for one in verdicts if attempts[one.attempt_id].status is Status.COMPLETED])
     for verdict in verdicts:
         attempt = attempts[verdict.attempt_id]
         if not verdict.accepted and attempt.status not in _NO_FAILURE:
             rejected += 1
         name = f"{attempt.variant_id:<12} pass {attempt.slot.pass_index + 1}"
         if attempt.status is Status.COMPLETED:
-            lines += [f"{name}  {_bottom_line(verdict)}", *_more(verdict, indent="    ")]
+            lines += [f"{name}  {_bottom_line(verdict)}", *_more(verdict, indent="    ", but=common)]
         else:
             lines += [f"{name}  {_why_not_completed(attempt)}", *_beside_the_end(verdict)]
     accepted = sum(verdict.accepted for verdict in verdicts)
     every = len(verdicts) + len(rows.torn)
+    lines += [f"warning for every completed pass: {text}" for text in sorted(common)]
     lines.append(f"{accepted} of {every} attempts accepted; verdicts in {campaign.verdicts}")
     lines += [*_pairs(judged.paired), "next: runner decide"]
     data = {
@@ -109,6 +112,13 @@ def _all_attempts(campaign: Campaign) -> Output:
         "warnings": list(rows.warnings),
     }
     return Output(lines, data, exit_code=3 if rejected else 0)
+
+
+def _common_warnings(verdicts: Sequence[Verdict]) -> frozenset[str]:
+    """What every completed pass is warned of is said once; of a single one it stands at its own line."""
+    if len(verdicts) < 2:
+        return frozenset()
+    return frozenset.intersection(*(frozenset(verdict.warnings) for verdict in verdicts))
 
 
 def _why_not_completed(attempt: Attempt) -> str:
@@ -171,6 +181,8 @@ def _bottom_line(verdict: Verdict) -> str:
     return f"{word:<9} {', '.join(shown)}".rstrip()
 
 
-def _more(verdict: Verdict, indent: str) -> list[str]:
+def _more(verdict: Verdict, indent: str, but: frozenset[str] = frozenset()) -> list[str]:
     reasons = [f"\n{indent}  ".join(reason.split("; ")) for reason in verdict.reasons]
-    return [f"{indent}{reason}" for reason in reasons] + [f"{indent}warning: {text}" for text in verdict.warnings]
+    return [f"{indent}{reason}" for reason in reasons] + [
+        f"{indent}warning: {text}" for text in verdict.warnings if text not in but
+    ]

@@ -75,7 +75,7 @@ def plan(session: Session) -> Output:
 @click.option("--passes", type=click.IntRange(min=1), default=None, help="passes per variant, up to the frozen maximum")
 @click.option("--nnodes", type=click.IntRange(min=1), default=1, help="machines that share an attempt (as torchrun)")
 @click.option("--node-rank", type=click.IntRange(min=0), default=0, help="which of them this is; 0 holds the records")
-@click.option("--rdzv-endpoint", default=None, help="HOST:PORT of node 0; the next port is used too")
+@click.option("--rdzv-endpoint", default=None, help="address of node 0; the next port is used too")
 @click.option("--rdzv-backend", default="static", help="how the nodes meet: static or c10d")
 @click.option("--rdzv-id", default="runner", help="name of the meeting, the same on every node")
 def measure(

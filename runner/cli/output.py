@@ -106,7 +106,8 @@ def runner_command(name: str, **attributes: Any) -> Callable[[Callable[..., Outp
         command.params.append(command.params.pop(0))  # --json, which all have, stands last
         for parameter in command.params:
             if isinstance(parameter, click.Option) and parameter.metavar is None:
-                parameter.metavar = _METAVARS.get(parameter.opts[0])
+                whole = isinstance(parameter.type, click.IntRange | type(click.INT)) and not parameter.is_flag
+                parameter.metavar = _METAVARS.get(parameter.opts[0], "NUMBER" if whole else None)
             if isinstance(parameter, click.Option) and parameter.help:
                 parameter.help = _sentence(parameter.help)
         return command

@@ -294,6 +294,11 @@ def test_without_a_campaign_every_command_refuses_and_writes_nothing(
     assert shown.count("error: ") == 1
     assert "\n  where: " in shown
     assert "\n  next:  " in shown
+    assert run([name, *NOTHING_THERE.get(name, []), "--json"]) == 2
+    told = json.loads(capsys.readouterr().out)
+    assert (
+        told["exit_code"] == 2 and told["error"] == shown.splitlines()[0].removeprefix("error: ") and told["next_step"]
+    )
     assert list(tmp_path.iterdir()) == []
 
 
