@@ -10,11 +10,11 @@ from runner.evidence.campaign import Campaign
 from runner.note.build import note_markdown
 from tests.note.sample import PRICED, make_campaign
 
-ROW = {"en": "Padding token", "de": "Auffüll-Token", "tr": "Dolgu token'ı", "fr": "Token de remplissage"}
+ROW = {"en": "Padding token", "de": "Auffüll-Token", "tr": "Dolgu token’ı", "fr": "Token de remplissage"}
 EOS = {
     "en": "the end-of-text token (eos), chosen in the protocol",
     "de": "das Token für das Textende (eos), im Protokoll so gewählt",
-    "tr": "metin sonu token'ı (eos), protokolde seçildi",
+    "tr": "metin sonu token’ı (eos), protokolde seçildi",
     "fr": "le token de fin de texte (eos), choisi dans le protocole",
 }
 

@@ -76,7 +76,7 @@ def test_quality_in_four_languages() -> None:
     assert [speaker(language).recorded(reason) for language in ("en", "de", "tr", "fr")] == [
         "subgroup stratum = long: accuracy 70/100 = 0.7 on stratum = long (100 documents) is below 0.8",
         "Untergruppe stratum = long: accuracy 70/100 = 0,7 auf stratum = long (100 Dokumente) liegt unter 0,8",
-        "alt grup stratum = long: stratum = long üzerinde accuracy 70/100 = 0,7 (100 belge), 0,8 altında",
+        "alt grup stratum = long: stratum = long üzerinde accuracy 70/100 = 0,7 (100 belge), 0,8 değerinin altında",
         "sous-groupe stratum = long\u00a0: accuracy 70/100 = 0,7 sur stratum = long (100 documents), sous 0,8",
     ]
 
