@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from runner.evidence.model import Bytes, Count, Record, SafeName, Scalar, Seconds, Sha256, UtcText
 from runner.units import parse_utc
@@ -234,6 +234,21 @@ class Attempt(Record):
     manifest_sha256: Sha256 | None = None
     process: WorkerProcess | None = Field(default=None, description="absent: a process of its own (policy fresh)")
     notes: tuple[str, ...] = ()
+
+    @field_validator("memory")
+    @classmethod
+    def _tensors_lie_in_what_is_reserved(cls, peaks: tuple[MemoryPeak, ...]) -> tuple[MemoryPeak, ...]:
+        """Of one device and process the allocator's peak is never below that of its tensors (ME-02)."""
+        found: dict[tuple[str, str], tuple[list[int | None], list[int | None]]] = {}
+        for peak in peaks:
+            for place, kind in enumerate(("allocated", "reserved")):
+                if f"max_memory_{kind}" in peak.counter:  # several processes of one card follow each other
+                    found.setdefault((peak.device, peak.counter.replace(kind, "")), ([], []))[place].append(peak.bytes)
+        for (device, _), (allocated, reserved) in found.items():
+            for tensors, held in zip(allocated, reserved, strict=False):
+                if tensors is not None and held is not None and tensors > held:
+                    raise ValueError(f"{device}: allocated {tensors} bytes is larger than reserved {held} bytes")
+        return peaks
 
     def as_json(self) -> dict[str, Any]:
         """Without `process` where the attempt had one of its own: such rows are as they always were."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NoReturn, TypedDict
@@ -66,14 +67,26 @@ class StrictHooks(TypedDict):
     object_pairs_hook: Callable[[list[tuple[str, Any]]], Any]
 
 
-def strict_hooks(file: str | Path | None, line: int | None) -> StrictHooks:
-    """For `json.loads`: NaN, Infinity and keys that stand twice in one object are refused with their place."""
+_STRINGS_AND_CONSTANTS = re.compile(r'"(?:[^"\\]|\\.)*"|(-?Infinity|NaN)')
+
+
+def _line_of_constant(text: str) -> int | None:
+    """Line of the first NaN or Infinity that is no part of a string."""
+    place = next((found.start() for found in _STRINGS_AND_CONSTANTS.finditer(text) if found[1]), None)
+    return None if place is None else text.count("\n", 0, place) + 1
+
+
+def strict_hooks(file: str | Path | None, line: int | None, text: str = "") -> StrictHooks:
+    """For `json.loads`: NaN, Infinity and keys that stand twice in one object are refused with their place.
+
+    Without a `line` of its own (a line of JSON Lines has one) a constant is looked up in the `text`.
+    """
 
     def refuse_constant(name: str) -> NoReturn:
         raise InputRefused(
             f"{name} is not allowed in JSON",
             file=file,
-            line=line,
+            line=line or _line_of_constant(text),
             value=name,
             next_step="write null where there is no number",
         )
@@ -99,7 +112,7 @@ def loads_strict(data: bytes | str, *, file: str | Path | None = None, line: int
     """Parse JSON as RFC 8259 has it: NaN, Infinity, duplicate keys, bad UTF-8 and a BOM are refused."""
     try:
         text = data if isinstance(data, str) else data.decode("utf-8")
-        return json.loads(text, **strict_hooks(file, line))
+        return json.loads(text, **strict_hooks(file, line, text))
     except UnicodeDecodeError as error:
         raise InputRefused(
             f"not UTF-8: byte {error.start} cannot be read",

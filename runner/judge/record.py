@@ -48,6 +48,9 @@ def _seconds(span: timedelta) -> str:
 
 def _status(attempt: Attempt) -> Check:
     done = attempt.status is Status.COMPLETED
+    if done and not attempt.pass_seconds:  # null or 0: nothing was measured, so nothing can be accepted (M22, M11)
+        reason = "completed, yet without a duration of the pass"
+        return _check("status", False, attempt.status.value, "completed", reason)
     reason = "completed" if done else f"status {attempt.status.value}"
     if not done and attempt.error is not None:
         reason += f": {attempt.error.kind}: {attempt.error.message}"

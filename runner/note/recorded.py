@@ -65,6 +65,7 @@ SENTENCES = (
     # verdicts: the row
     N_("status {found_status}"),
     N_("status {found_status}: {error_kind}: {message_why}"),
+    N_("completed, yet without a duration of the pass"),
     N_("measured under another lock ({lock})"),
     N_("does not carry the nonce of the freeze"),
     N_("does not carry the nonce of the freeze: run {attempt} starts {span_value} s before the freeze"),

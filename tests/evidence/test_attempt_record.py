@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 from pydantic import ValidationError
 
 from runner.errors import InputRefused
 from runner.evidence.attempt import Attempt, ChainLink, MemoryPeak, Settings, Slot, Status
+
+CASES = Path(__file__).parents[1] / "cases"
 
 
 def attempt(**changes: object) -> Attempt:
@@ -71,6 +76,31 @@ def test_m16_settings_name_every_silent_replacement() -> None:
         "pad_multiple requested 8, used unknown",
         "precision requested fp32, used unknown",
     )
+
+
+def peaks(*pairs: tuple[int | None, int | None], device: str = "cuda:0", suffix: str = "") -> list[dict[str, object]]:
+    names = [f"torch.cuda.max_memory_{kind}{suffix}" for kind in ("allocated", "reserved")]
+    return [
+        MemoryPeak(device=device, counter=name, scope="of a rank", bytes=value, at_seconds=None).as_json()
+        for pair in pairs
+        for name, value in zip(names, pair, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("suffix", ["", " before the pass"])
+def test_me02_a_row_with_more_allocated_than_reserved_is_refused(suffix: str) -> None:
+    """ME-02, point 3: one contains the other; two processes of one card are compared each with itself."""
+    case = json.loads((CASES / "ME-02" / "memory.json").read_bytes())["devices"]
+    right = [(item["peak_allocated"], item["peak_reserved"]) for item in case]
+    assert right[0][0] > right[1][1], "crossed, the two would seem to contradict each other"
+    row = attempt().as_json()
+    for memory in (peaks(*right, suffix=suffix), peaks((1, 1), (None, 5), (5, None), suffix=suffix)):
+        Attempt.from_json(row | {"memory": memory})
+    for wrong in ([(right[0][1] + 1, right[0][1])], [right[0], (right[1][1] + 1, right[1][1])]):
+        with pytest.raises(InputRefused, match=r"cuda:0: allocated \d+ bytes is larger than reserved \d+") as caught:
+            Attempt.from_json(row | {"memory": peaks(*wrong, suffix=suffix)}, file="a1.json")
+        assert caught.value.exit_code == 2 and caught.value.column == "memory"
+    Attempt.from_json(row | {"memory": peaks((2, 2)) + peaks((1, 1), device="cuda:1")})
 
 
 def test_m24_a_peak_names_counter_and_scope() -> None:

@@ -31,6 +31,15 @@ def test_re_08_constants_that_are_not_json_are_refused(text: str) -> None:
         loads_strict(text, file="records.jsonl", line=2)
 
 
+@pytest.mark.parametrize("word", ["NaN", "Infinity", "-Infinity"])
+def test_re_08_the_line_of_the_constant_is_named_and_no_word_in_a_text(word: str) -> None:
+    """RE-08, DESIGN 4: a file of many lines; the same word inside of a text, after an escaped quote, is no constant."""
+    text = '{\n  "note": "a \\" NaN, Infinity",\n  "metric":\n    ' + word + "\n}\n"
+    with pytest.raises(InputRefused) as caught:
+        loads_strict(text, file="row.json")
+    assert (caught.value.line, caught.value.value) == (4, word)
+
+
 def test_re_08_nothing_writes_nan() -> None:
     with pytest.raises(ValueError, match="Out of range"):
         pretty_json({"value": float("nan")})

@@ -52,6 +52,8 @@ BROKEN: list[tuple[str, dict[str, Any], str]] = [
     ("status", {"status": Status.FAILED, "error": ErrorInfo(kind="RuntimeError", message="no")}, "status failed"),
     ("status", {"status": Status.OUT_OF_MEMORY}, "status out_of_memory"),
     ("status", {"status": Status.INTERRUPTED}, "status interrupted"),
+    ("status", {"pass_seconds": None, "pass_seconds_reason": "lost"}, "completed, yet without a duration"),
+    ("status", {"pass_seconds": 0.0}, "completed, yet without a duration"),
     ("lock", {"lock_sha256": "0" * 64}, "another lock"),
     ("lock", {"nonce": "0" * 64}, "nonce"),
     ("lock", {"seed": 99}, "seed 99"),
@@ -70,7 +72,7 @@ BROKEN: list[tuple[str, dict[str, Any], str]] = [
 def test_every_check_of_the_row_refuses_when_broken(
     campaign: Campaign, lock: Lock, predictions: Path, name: str, changes: dict[str, Any], words: str
 ) -> None:
-    """M3, M16, M23: one fault, one rejection that names it."""
+    """M3, M11, M16, M22, M23: one fault, one rejection that names it; a pass of no time is none."""
     verdict = judge_attempt(campaign, lock, make_attempt(campaign, lock, predictions, **changes))
     assert not verdict.accepted
     found = next(check for check in verdict.checks if check.name == name)

@@ -82,7 +82,8 @@ def test_re_08_a_row_with_nan_is_refused_before_anything_is_judged(
         row.write_bytes(data.replace(b'"pass_seconds": 1.5', f'"pass_seconds": {word}'.encode()))
         assert run(["--campaign", str(tmp_path), "validate"]) == 2
         shown = capsys.readouterr().err
-        assert f"{word} is not allowed in JSON" in shown and "a000.json" in shown
+        line = data[: data.index(b'"pass_seconds": 1.5')].count(b"\n") + 1
+        assert f"{word} is not allowed in JSON" in shown and f"a000.json:{line}" in shown
         assert not campaign.verdicts.exists()
         row.write_bytes(data)
     judge_campaign(campaign)

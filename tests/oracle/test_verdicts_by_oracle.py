@@ -192,4 +192,4 @@ def test_rules_1_and_2_the_judge_agrees_with_the_text_on_random_predictions(bloc
         counts, differences = compare(seed, tmp_path / str(seed))
         assert not differences, "\n".join(differences)
         total += counts
-    assert min(total[name] for name in ("None", "ids", "labels", "scores", "metric")) > 3, "every kind was met"
+    assert min(total[name] for name in ("None", "ids", "labels", "scores", "metric")) > 0, "every kind was met"
