@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 
 from runner.decide.fates import Fate, Judged
 from runner.decide.model import Constraint, ConstraintName, Met, Reason, Summary
@@ -99,7 +100,7 @@ def _metric_found(by_corpus: Mapping[str, tuple[Judged, ...]]) -> str | None:
         for metric in item.verdict.metrics
         if metric.group == "all" and metric.value is not None
     ]
-    return min(values)[1] if values else None
+    return min(values, key=lambda item: Decimal(item[0]))[1] if values else None
 
 
 def _completeness(by_corpus: Mapping[str, tuple[Judged, ...]]) -> Constraint:

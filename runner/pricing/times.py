@@ -101,7 +101,7 @@ def _offset(text: str, whole: str, name: str) -> timezone:
             "not a valid offset from UTC",
             value=whole,
             column=name,
-            next_step="write an offset between -23:59 and +23:59",
+            next_step="write an offset between -18:00 and +18:00",
         )
     return timezone(-offset if text[0] == "-" else offset)
 

@@ -307,9 +307,9 @@ def _place(
             next_step="start it later, or plan the tasks before it shorter",
         )
     start = max(moment for moment in (fixed_start, ready) if moment is not None)
-    if measured is not None:
-        length = elapsed(measured)
     try:
+        if measured is not None:
+            length = elapsed(measured)
         end = start + length
     except OverflowError:
         raise InputRefused(

@@ -83,7 +83,7 @@ def build_bag(
 
 def left_out_files(bag: Bag) -> frozenset[str]:
     """Paths of the signed list that this bag says it does not hold (a shareable one, without texts)."""
-    return frozenset(bag.payload.get(LEFT_OUT, b"").decode("utf-8", "replace").splitlines())
+    return frozenset(_lines(bag.payload.get(LEFT_OUT, b"")))
 
 
 def _how_to_check(*, complete: bool) -> bytes:
@@ -139,7 +139,7 @@ def _manifest(digests: Mapping[str, str]) -> bytes:
 def _compare(files: Mapping[str, bytes], manifest: bytes, what: str) -> tuple[str, ...]:
     """Missing, changed and uncovered files, by name; nothing when the manifest is exactly theirs."""
     listed: dict[str, str] = {}
-    for line in manifest.decode("utf-8", "replace").splitlines():
+    for line in _lines(manifest):
         match = _ENTRY.fullmatch(line)
         if match is None:
             return (f"{what}: not a manifest line: {show_value(line)}",)
@@ -162,7 +162,7 @@ def _compare_names(found: Mapping[str, object], expected: Mapping[str, object] |
 
 def _read_info(data: bytes, path: Path) -> dict[str, str]:
     info: dict[str, str] = {}
-    for line in data.decode("utf-8", "replace").splitlines():
+    for line in _lines(data):
         match = _INFO.fullmatch(line)
         if match is None or match.group(1) in info:
             raise NotAccepted(
@@ -170,6 +170,11 @@ def _read_info(data: bytes, path: Path) -> dict[str, str]:
             )
         info[match.group(1)] = match.group(2)
     return info
+
+
+def _lines(data: bytes) -> list[str]:
+    """Lines as they were written: only a line feed ends one, no U+2028 in the name of a file does."""
+    return data.decode("utf-8", "replace").removesuffix("\n").split("\n") if data else []
 
 
 def _sha256(source: Source) -> str:

@@ -171,3 +171,54 @@ def test_m34_a_configuration_that_overruns_the_last_collection_is_inadmissible_a
     own = _fixed_collection()
     own.passes("cpu", "b1", 180000, 180000, 180000)
     assert own.row("cpu.b1").first_failed == "window"
+
+
+def test_m42_the_lowest_value_is_the_smallest_number_not_the_first_text() -> None:
+    """M42: a metric of one's own may exceed 1, Matthews' coefficient may be negative: "10.5" < "9.0" only as text."""
+    world = World()
+    world.passes("A", "b1", 10, 11)
+    for values, lowest in ((("10.5", "9.0"), "9.0"), (("-0.1", "-0.5"), "-0.5")):
+        metrics = (
+            MetricValue(metric="own", group="all", documents=9, fraction=None, value=value, minimum="-1", met=True)
+            for value in values
+        )
+        _judged(world, *((metric,) for metric in metrics))
+        assert _constraint(world, "quality").found == f"own {lowest}"
+
+
+def _status(world: World, name: str, row: str = "A.b1") -> tuple[str, str]:
+    found = _constraint(world, name, row)
+    return found.status, found.reason.code
+
+
+def test_rules_3_and_8_the_plan_alone_meets_no_deadline() -> None:
+    """Without an accepted pass for every deliverable no largest accepted duration stands in the window."""
+    world = World()
+    world.add("A", "b1", None, status=Status.OUT_OF_MEMORY)
+    assert _status(world, "deadline") == ("not assessable", "deadline.as-planned")
+    assert _status(world, "window") == ("not assessable", "window.as-planned")
+    assert _constraint(world, "deadline").found is None
+    assert world.row("A.b1").committed_cost is not None, "M37: the committed cost still stands"
+    late = World(deadline="2026-12-01T09:00:00+01:00")
+    late.add("A", "b1", None, status=Status.OUT_OF_MEMORY)
+    assert _status(late, "deadline") == ("not assessable", "deadline.as-planned-late")
+    one_of_two = World(corpora=("final", "second"))
+    one_of_two.passes("A", "b1", 10, 11, 12, corpus="final")
+    assert _status(one_of_two, "deadline") == ("not assessable", "deadline.as-planned")
+    one_of_two.passes("A", "b1", 10, 11, 12, corpus="second")
+    assert _status(one_of_two, "deadline") == ("met", "deadline.met")
+    assert _status(one_of_two, "window") == ("met", "window.covered")
+
+
+def test_rule_11_an_own_machine_without_an_accepted_pass_meets_no_deadline_and_has_no_window() -> None:
+    world = World()
+    world.add("cpu", "b1", None, status=Status.KILLED)
+    assert _status(world, "deadline", "cpu.b1") == ("not assessable", "deadline.as-planned")
+    assert _status(world, "window", "cpu.b1") == ("not applicable", "own-machine.free")
+
+
+def test_a_missing_package_is_never_explained_by_the_deadline() -> None:
+    world = World(prices=tariffs("A"), deadline="2026-12-01T09:00:00+01:00")
+    world.passes("A", "b1", 10, 11, 12)
+    reason = world.row("A.b1").package_reason
+    assert reason is not None and reason.code == "price.unknown"

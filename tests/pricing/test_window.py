@@ -478,3 +478,21 @@ def test_m34_a_day_that_does_not_exist_is_named_as_a_day_not_as_a_time() -> None
     ):
         with pytest.raises(InputRefused, match=said):
             parse_instant(text, None)
+
+
+def test_m34_a_measured_time_beyond_the_calendar_is_refused_however_long() -> None:
+    """A row from elsewhere may say any number of seconds: 1e17 are more microseconds than a calendar can count."""
+    for seconds in ("1e12", "1e17", "1e300"):
+        with pytest.raises(InputRefused, match="outside the calendar") as refused:
+            access_window(plan_of(START), task_seconds={START.id: Decimal(seconds)})
+        assert refused.value.column == "task[1]"
+
+
+def test_m34_the_advice_on_an_offset_is_one_that_is_taken() -> None:
+    """M34: what a refusal of an offset says to write must not be refused itself."""
+    with pytest.raises(InputRefused) as refused:
+        parse_instant("2026-10-05T09:00+19:00", None)
+    allowed = re.findall(r"[+-][0-9]{2}:[0-9]{2}", refused.value.next_step)
+    assert len(allowed) == 2
+    for offset in allowed:
+        parse_instant(f"2026-10-05T09:00{offset}", None)

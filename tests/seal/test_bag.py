@@ -12,7 +12,7 @@ import pytest
 from runner.errors import InputRefused, NotAccepted
 from runner.evidence.campaign import Campaign
 from runner.evidence.signing import Purpose, check_signature, sign, signing_key
-from runner.seal.bag import Bag, build_bag, read_bag
+from runner.seal.bag import Bag, build_bag, left_out_files, read_bag
 from runner.seal.container import Source, read_container, write_container
 
 NAME = "messages-r1-0123456789ab"
@@ -140,3 +140,19 @@ def test_two_folders_are_refused(tmp_path: Path) -> None:
         write_container(stream, {"a/x": b"", "b/x": b""})
     with pytest.raises(NotAccepted, match="one folder"):
         read_bag(path)
+
+
+def test_m45_a_name_with_a_line_separator_of_unicode_stays_one_name(tmp_path: Path) -> None:
+    """M45: U+2028 ends no line of a manifest; what this tool archives it also reads."""
+    key = signing_key(Campaign(tmp_path), {})
+    payload: dict[str, Source] = {"protocol/corpus/a\u2028b.csv": b"id,text\n", "left-out.txt": "x\u2029y\n".encode()}
+    path = tmp_path / f"{NAME}.zip"
+    with path.open("wb") as stream:
+        write_container(stream, build_bag(NAME, payload, INFO, lambda data: sign(data, key, Purpose.BAG)))
+    assert read_bag(path).payload == payload
+
+
+def test_m53_names_of_left_out_files_are_lines_as_they_were_written() -> None:
+    """M53: a form feed or U+2028 in the name of a file that stays at home makes no second name."""
+    bag = Bag(NAME, {}, {"left-out.txt": "protocol/a\u2028b.csv\nprotocol/c.csv\n".encode()}, b"", b"")
+    assert left_out_files(bag) == {"protocol/a\u2028b.csv", "protocol/c.csv"}
