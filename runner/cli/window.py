@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -31,6 +33,7 @@ from runner.pricing.tasks import read_tasks
 from runner.pricing.times import local_text, parse_instant, seconds_of
 from runner.pricing.window import TaskTime, Window, window_of
 from runner.protocol.read import read_plan
+from runner.protocol.schema import Plan
 from runner.units import round_half_up, utc_text
 
 START = click.option("--start", help="first start, such as 2026-10-05T09:00")
@@ -89,71 +92,96 @@ def window(
     against: Path | None,
 ) -> Output:
     """Elapsed hours from first start to last collection, busy time, and which packages cover."""
+    given = {
+        "--plan": plan_file is not None, "--tasks": tasks is not None, "--configuration": configuration is not None,
+        "--calendar": calendar is not None, "--write-plan": new_plan is not None, "--measured": measured,
+        "--happened": happened, "--against": against is not None,
+    }  # fmt: skip
     if start is not None or end is not None:
+        _refuse_unused(given, "--start and --end, which have no tasks", "leave it out, or leave out --start and --end")
         first, last = span(start, end, zone)
-        return _window_output(
-            seconds_of(last - first),
-            [],
-            {
-                "starts_at_utc": utc_text(first),
-                "ends_at_utc": utc_text(last),
-            },
-        )
+        ends = {"starts_at_utc": utc_text(first), "ends_at_utc": utc_text(last)}
+        return _window_output(seconds_of(last - first), [], ends)
     campaign = Campaign(session.root)
     plan_path = plan_file or campaign.plan
     if new_plan is not None and tasks is None:
         raise InputRefused("--write-plan needs the times of --tasks", next_step="runner window --tasks moved.ics")
     if measured and (configuration is None or tasks is not None):
         raise InputRefused("--measured needs the plan and --configuration", next_step="add --configuration b1")
-    actual: list[TaskTime] = []
-    data: dict[str, Any] = {}
-    phases: dict[str, Decimal] = {}
-    spread: dict[str, Decimal] = {}
-    unknown: dict[str, str] = {}
+    told = _Told()
     if tasks is not None:
+        plans = ("--configuration", "--happened", *(() if new_plan else ("--plan",)))
+        _refuse_unused({name: given[name] for name in plans}, "--tasks", "leave it out, or leave out --tasks")
         found, shown_in = tasks_window(tasks), zone or "UTC"
-        if new_plan is not None:
-            write_plan(new_plan, read_plan(plan_path), found)
     else:
-        from runner.flows.plan_check import check_asked  # expands the protocol; spans and tables need no campaign
-
-        check_asked(campaign, plan_path, configuration)
-        if measured and configuration is not None:
-            from runner.flows.measured_window import measured_window  # judging is not needed for the other questions
-
-            plan, found = measured_window(campaign, plan_path, configuration)
-        else:
-            plan, found = read_window(plan_path, configuration=configuration)
+        plan, found = _planned(campaign, plan_path, configuration, measured=measured)
         shown_in = zone or plan.zone
         if happened:
-            attempts = read_attempts(campaign)
-            actual += measured_tasks(plan, attempts, configuration)
-            unknown = {
-                name: str(say("happened.clock", least_hours=f"{least:f}"))
-                for name, least in clock_moved_tasks(plan, attempts, configuration).items()
-            }
-            phases = phase_totals(one for one in attempts if configuration in (None, one.variant_id))
-            spread = recorded_seconds(plan, phases, configuration)
-            data["phase_seconds"] = {name: f"{seconds:f}" for name, seconds in phases.items()}
-    if against is not None:
-        actual += tasks_window(against).tasks
-    lines = _plan_lines(found, shown_in)
+            told = _recorded(campaign, plan, configuration)
+    actual = [*told.actual, *(() if against is None else tasks_window(against).tasks)]
+    lines, data = _plan_lines(found, shown_in), _plan_data(found)
+    if happened:
+        data["phase_seconds"] = {name: f"{seconds:f}" for name, seconds in told.phases.items()}
     if happened or against is not None:
-        rows = compare(found, actual, unknown)
+        rows = compare(found, actual, told.unknown)
         lines.append("plan and what happened:")
-        lines += [f"  {_happened_text(row, shown_in, spread.get(row.id))}" for row in rows]
-        data["happened"] = [_happened_data(row, spread.get(row.id)) for row in rows]
-        if phases:
+        lines += [f"  {_happened_text(row, shown_in, told.spread.get(row.id))}" for row in rows]
+        data["happened"] = [_happened_data(row, told.spread.get(row.id)) for row in rows]
+        if told.phases:
             shown = ", ".join(
-                f"{name.replace('_', ' ')} {core.hours_text(round_half_up(s, 1))}" for name, s in phases.items()
+                f"{name.replace('_', ' ')} {core.hours_text(round_half_up(s, 1))}" for name, s in told.phases.items()
             )
             lines.append(f"  outside of the passes, all attempts together: {shown}")
+    if new_plan is not None:
+        write_plan(new_plan, read_plan(plan_path), found)
+        lines.append(f"plan: {new_plan}")
     if calendar is not None:
         write_atomic(calendar, write_calendar(found, "plan"))
         lines.append(f"calendar: {calendar}")
-    if new_plan is not None:
-        lines.append(f"plan: {new_plan}")
-    return _window_output(found.window_seconds, lines, _plan_data(found) | data)
+    return _window_output(found.window_seconds, lines, data)
+
+
+@dataclass(frozen=True)
+class _Told:
+    """What the records say of the plan's tasks: measured ones, seconds by phase and by task, why one is unknown."""
+
+    actual: tuple[TaskTime, ...] = ()
+    phases: Mapping[str, Decimal] = field(default_factory=dict)
+    spread: Mapping[str, Decimal] = field(default_factory=dict)
+    unknown: Mapping[str, str] = field(default_factory=dict)
+
+
+def _refuse_unused(given: Mapping[str, bool], beside: str, next_step: str) -> None:
+    """An option that could not be followed is refused: left out in silence, it would look as if it had been."""
+    for name, is_given in given.items():
+        if is_given:
+            raise InputRefused(f"{name} is of no use beside {beside}", column=name, next_step=next_step)
+
+
+def _planned(campaign: Campaign, plan_path: Path, configuration: str | None, *, measured: bool) -> tuple[Plan, Window]:
+    """The plan and its window, with measured durations in place of planned ones if asked for."""
+    from runner.flows.plan_check import check_asked  # expands the protocol; spans and tables need no campaign
+
+    check_asked(campaign, plan_path, configuration)
+    if measured and configuration is not None:
+        from runner.flows.measured_window import measured_window  # judging is not needed for the other questions
+
+        return measured_window(campaign, plan_path, configuration)
+    return read_window(plan_path, configuration=configuration)
+
+
+def _recorded(campaign: Campaign, plan: Plan, configuration: str | None) -> _Told:
+    attempts = read_attempts(campaign)
+    phases = phase_totals(one for one in attempts if configuration in (None, one.variant_id))
+    return _Told(
+        actual=measured_tasks(plan, attempts, configuration),
+        phases=phases,
+        spread=recorded_seconds(plan, phases, configuration),
+        unknown={
+            name: str(say("happened.clock", least_hours=f"{least:f}"))
+            for name, least in clock_moved_tasks(plan, attempts, configuration).items()
+        },
+    )
 
 
 def _happened_text(row: Happened, zone: str, spread: Decimal | None) -> str:

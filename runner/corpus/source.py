@@ -177,9 +177,12 @@ class Source:
 
 
 def read_label_names(file: Path, start: int = 1) -> dict[str, str]:
-    """One name per line, as `classes.txt` of the published sets has it: line 1 names class `start`."""
+    """One name per line, as `classes.txt` of the published sets has it: line 1 names class `start`.
+
+    Empty lines at the end are passed over. Refused: one among the names, which would move all names behind it.
+    """
     try:
-        names = [line.strip() for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+        names = [line.strip() for line in file.read_text(encoding="utf-8").rstrip().split("\n")]
     except OSError as error:
         raise InputRefused(
             f"cannot be read: {error.strerror}",
@@ -188,11 +191,18 @@ def read_label_names(file: Path, start: int = 1) -> dict[str, str]:
         ) from None
     except UnicodeDecodeError:
         raise InputRefused("not UTF-8", file=file, next_step="save the list of label names as UTF-8") from None
-    if not names:
+    if names == [""]:
         raise InputRefused(
             "the file names no label",
             file=file,
             next_step="write one name per line; the first line names class 1 (--label-names-from says otherwise)",
+        )
+    if "" in names:
+        raise InputRefused(
+            "an empty line among the label names: which class does the next line name?",
+            file=file,
+            line=names.index("") + 1,
+            next_step="take the empty line out, or write the name that is missing",
         )
     return {str(number): name for number, name in enumerate(names, start=start)}
 

@@ -219,3 +219,40 @@ def test_times_for_people_have_no_microseconds(capsys: pytest.CaptureFixture[str
     assert "busy 1 h 9.1 s" in out
     data = json.loads(call(capsys, "window", "--tasks", str(table), "--json")[1])
     assert data["ends_at_utc"] == "2026-10-05T08:00:09.100000Z"
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        ("--calendar", "x.ics"), ("--tasks", "x.csv"), ("--plan", "x.toml"), ("--configuration", "b1"), ("--measured",),
+        ("--happened",), ("--against", "x.csv"), ("--write-plan", "x.toml"),
+    ],
+)  # fmt: skip
+def test_m34_what_a_span_cannot_answer_is_not_left_out_in_silence(
+    option: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """M34: --start and --end are a calendar without tasks; an option that needs some is refused, by name."""
+    span = ("--start", "2027-10-04T09:00Z", "--end", "2027-10-08T09:00Z")
+    status, out, err = call(capsys, "window", *span, *option)
+    assert (status, out) == (2, "") and option[0] in err
+
+
+@pytest.mark.parametrize("option", [("--configuration", "b1"), ("--happened",), ("--plan", "protocol/plan.toml")])
+def test_m34_what_a_table_of_tasks_cannot_answer_is_refused(
+    option: tuple[str, ...], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """M34: a table knows neither variants nor records; a plan beside it is of use for --write-plan only."""
+    table = tmp_path / "tasks.csv"
+    table.write_text("task,start,end\na,2027-10-04T09:00Z,2027-10-04T10:00Z\n", encoding="utf-8")
+    status, out, err = call(capsys, "window", "--tasks", str(table), *option)
+    assert (status, out) == (2, "") and option[0] in err
+
+
+def test_a_refused_window_has_written_no_plan(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """M34, exit 2: all is read and checked before the first file is written."""
+    file, target = tmp_path / "plan.ics", tmp_path / "new.toml"
+    assert call(capsys, "window", "--calendar", str(file))[0] == 0
+    status, _, _ = call(
+        capsys, "window", "--tasks", str(file), "--write-plan", str(target), "--against", str(tmp_path / "none.csv")
+    )
+    assert status == 2 and not target.exists()

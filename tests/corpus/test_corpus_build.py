@@ -19,6 +19,7 @@ from runner.corpus.overlap import normalised_text
 from runner.corpus.read import read_corpus
 from runner.corpus.sample import shares
 from runner.corpus.similar import near_duplicates
+from runner.corpus.source import read_label_names
 from runner.corpus.strata import Band, WhitespaceWords, check_bands
 from runner.corpus.write import csv_bytes
 from runner.errors import InputRefused
@@ -644,3 +645,19 @@ def test_every_option_in_the_documentation_exists() -> None:
     known = {option for parameter in corpus.params for option in parameter.opts}
     named = set(re.findall(r"--[a-z][a-z-]*", text))
     assert named <= known, named - known
+
+
+@pytest.mark.parametrize(("names", "line"), [("World\n\nSports\n", 2), ("\nWorld\nSports\n", 1)])
+def test_m2_an_empty_line_among_label_names_is_refused(names: str, line: int, shop: Shop, tmp_path: Path) -> None:
+    """M2: every name behind it would belong to the class before, and all right answers would be wrong in silence."""
+    source = make(tmp_path / "x.csv", texts(4, "1", 3) + texts(4, "2", 3, start=4))
+    classes = tmp_path / "classes.txt"
+    classes.write_text(names, encoding="utf-8")
+    assert f"classes.txt:{line}" in shop.refuse(source, *WORDS, "--label-names", str(classes))
+
+
+def test_m2_a_label_name_may_hold_what_other_programs_take_for_a_line_end(shop: Shop, tmp_path: Path) -> None:
+    """M2: only a line feed ends a name; blank lines at the end of the file name no class."""
+    classes = tmp_path / "classes.txt"
+    classes.write_bytes("World\u2028News\r\nSports\r\n\r\n".encode())
+    assert read_label_names(classes) == {"1": "World\u2028News", "2": "Sports"}
