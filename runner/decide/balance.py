@@ -189,11 +189,12 @@ def _row(
         for corpus in lock.judgement.deliverables
         if any(item.fate is Fate.ACCEPTED for item in by_corpus.get(corpus, ()))
     )
+    complete = len(accepted) == len(lock.judgement.deliverables)
     attempts = [item.attempt for item in configuration.judged]
     totals = phases_of(attempts, manifests) if configuration.measured else {}
     happened = what_happened(plan, configuration.variant.id, attempts, totals, moved) if configuration.measured else ()
     largest, smallest = (
-        (_outlook(configuration, plan, catalogue, by_corpus, totals, end) for end in (max, min))
+        (_outlook(configuration, plan, catalogue, by_corpus, totals, end, accepted=complete) for end in (max, min))
         if configuration.measured
         else (None, None)
     )
@@ -275,8 +276,10 @@ def _outlook(
     by_corpus: Mapping[str, Sequence[Judged]],
     phases: Mapping[str, Decimal],
     end: object,
+    *,
+    accepted: bool,
 ) -> Outlook:
-    """Outlook at one end of the measured range: `end` is `max` or `min`."""
+    """Outlook at one end of the measured range: `end` is `max` or `min`; `accepted`: every deliverable is."""
     durations = {
         corpus: [
             exact_seconds(item.attempt.pass_seconds)
@@ -288,7 +291,7 @@ def _outlook(
     pick = max if end is max else min
     seconds = {corpus: pick(values) for corpus, values in durations.items() if values}
     replaced = replaced_seconds(plan, phases, configuration.variant.id)
-    return outlook(plan, catalogue, configuration.gpu, configuration.variant, seconds, replaced)
+    return outlook(plan, catalogue, configuration.gpu, configuration.variant, seconds, replaced, accepted=accepted)
 
 
 def _why_not_measured(configuration: Configuration) -> Reason:

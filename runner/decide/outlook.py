@@ -22,16 +22,19 @@ def outlook(
     variant: LockedVariant,
     pass_seconds: Mapping[str, Decimal],
     task_seconds: Mapping[str, Decimal],
+    *,
+    accepted: bool = True,
 ) -> Outlook:
     """What the variant needs on `gpu` when a pass over each corpus takes `pass_seconds[corpus]`.
 
     `task_seconds`: recorded phases in place of planned durations, for the tasks that ask for it.
-    A corpus without a measured duration keeps the plan's own times. Hardware without a tariff is the
-    user's own machine: no package, cost not applicable.
+    A corpus without a measured duration keeps the plan's own times; `accepted` False says that this is so for a
+    deliverable, and window and deadline are then open, whatever the plan promises (rules 3 and 8). Hardware without a
+    tariff is the user's own machine: no package, cost not applicable.
     """
     window = access_window(plan, configuration=variant.id, pass_seconds=pass_seconds, task_seconds=task_seconds)
     facts = window_facts(window)
-    deadline = _deadline(facts)
+    deadline = _deadline(facts) if accepted else _deadline_as_planned(facts)
     if not catalogue.has(gpu):
         free = tuple(
             Constraint(name=name, status="not applicable", found=None, limit=None, reason=say("own-machine.free"))
@@ -57,15 +60,19 @@ def outlook(
     short_of_lots = plan.lots is not None and plan.lots < needed
     overrun = window.overrun is not None
     best = None if short_of_lots or overrun else answer.best
-    constraints = (_covered(answer, plan, window), deadline, _priced(answer, plan), _available(answer, plan, needed))
+    covered, priced, available = (
+        _covered(answer, plan, window), _priced(answer, plan), _available(answer, plan, needed)
+    )  # fmt: skip
     return Outlook(
         window=facts,
         package=None if best is None else _package(answer, best),
-        package_reason=None if best is not None else next(c.reason for c in constraints if c.status != "met"),
+        package_reason=None
+        if best is not None
+        else next(c.reason for c in (covered, priced, available) if c.status != "met"),
         unpriced_days=() if overrun else answer.unpriced_cheaper,
         lots=answer.lots,
         packages=tuple(_option(line, answer.lots) for line in answer.lines if line.billing in plan.billing),
-        constraints=constraints,
+        constraints=(covered if accepted or overrun else _window_as_planned(facts), deadline, priced, available),
     )
 
 
@@ -143,6 +150,30 @@ def _deadline(facts: WindowFacts) -> Constraint:
         limit=facts.deadline_utc,
         unit="utc",
         reason=reason,
+    )
+
+
+def _deadline_as_planned(facts: WindowFacts) -> Constraint:
+    """The plan alone proves no delivery."""
+    slack = Decimal(facts.deadline_slack_seconds)
+    reason = (
+        say("deadline.as-planned", slack_hours=facts.deadline_slack_seconds)
+        if slack >= 0
+        else say("deadline.as-planned-late", late_hours=decimal_text(-slack))
+    )
+    return Constraint(
+        name="deadline", status="not assessable", found=None, limit=facts.deadline_utc, unit="utc", reason=reason
+    )
+
+
+def _window_as_planned(facts: WindowFacts) -> Constraint:
+    return Constraint(
+        name="window",
+        status="not assessable",
+        found=None,
+        limit=None,
+        unit="hours",
+        reason=say("window.as-planned", window_hours=facts.window_seconds),
     )
 
 

@@ -68,9 +68,16 @@ SENTENCES: dict[str, str] = {
         "the window of {window_hours} is longer than the longest package of {longest_hours}; nothing is "
         "extended automatically"
     ),
+    "window.as-planned": "not every deliverable has an accepted pass; as planned, the window is {window_hours}",
     "window.overrun": "task {task} ends on {ended_utc}, after the last collection on {collected_utc}",
     "deadline.met": "delivered {slack_hours} before the deadline",
     "deadline.missed": "delivered {late_hours} after the deadline",
+    "deadline.as-planned": (
+        "not every deliverable has an accepted pass; as planned, delivered {slack_hours} before the deadline"
+    ),
+    "deadline.as-planned-late": (
+        "not every deliverable has an accepted pass; as planned, delivered {late_hours} after the deadline"
+    ),
     "price.known": "the cheapest priced package that covers costs {total_money}",
     "price.unknown": "no price for {gpu} for the packages that cover ({days} days)",
     "price.nothing-covers": "no priced package covers the window",
@@ -188,6 +195,7 @@ SENTENCES: dict[str, str] = {
     "chosen.in-time": (
         "Its access window is {window_hours}; delivered at {delivered_utc}, {slack_hours} before the deadline."
     ),
+    "chosen.in-time-own": "Delivered at {delivered_utc}, {slack_hours} before the deadline.",
     "chosen.passes": (
         "Accepted passes: {accepted_count} of {attempts_count} attempts, failures: {failures_count}; accepted "
         "deliverables: {corpora}."
@@ -208,6 +216,10 @@ SENTENCES: dict[str, str] = {
     "undecided.boundary": (
         "{name}: a package or deadline boundary lies between the window with its smallest durations "
         "({small_hours}) and with its largest ({large_hours}), and this changes the choice."
+    ),
+    "undecided.boundary-own": (
+        "{name}: with its smallest durations it is delivered at {small_utc}, with its largest at {large_utc}; a limit "
+        "of the plan (deadline or last collection) lies between, and this changes the choice."
     ),
     "undecided.small-priced": "With its smallest durations {name} is admissible and costs {cost_money}.",
     "undecided.small-free": "With its smallest durations {name} is admissible.",
@@ -248,6 +260,10 @@ SENTENCES: dict[str, str] = {
     "help.boundary": (
         "{name}: move the plan so that its smallest and largest durations fall on the same side of the package "
         "and deadline boundaries."
+    ),
+    "help.boundary-own": (
+        "{name}: move the plan so that its smallest and largest durations fall on the same side of the deadline and "
+        "of the last collection."
     ),
     "help.unpriced": "Ask for the dated price of {gpu} for {days} days and add it to the tariffs.",
     # what would change the answer

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from runner.decide.fairness import total_expenses
-from runner.decide.model import Balance, BalanceRow, Excluded, Reason
+from runner.decide.model import Balance, BalanceRow, Excluded, Reason, WindowFacts
 from runner.decide.options import Option, Times, at_largest, at_smallest, gap_and_spread, times
 from runner.decide.pick import Pick
 from runner.decide.sentences import say
@@ -41,14 +41,7 @@ def reasons_for_winner(
         reasons.append(say("chosen.tie", names=", ".join(equal)))
     row = winner.row
     if row.window is not None:
-        reasons.append(
-            say(
-                "chosen.in-time",
-                window_hours=row.window.window_seconds,
-                delivered_utc=row.window.delivered_at_utc,
-                slack_hours=row.window.deadline_slack_seconds,
-            )
-        )
+        reasons.append(_in_time(row.window, own_machine=row.own_machine))
     reasons.append(
         say(
             "chosen.passes",
@@ -59,6 +52,14 @@ def reasons_for_winner(
         )
     )
     return tuple(reasons)
+
+
+def _in_time(window: WindowFacts, *, own_machine: bool) -> Reason:
+    """An access window is that of a rental: an own machine has a delivery, and no window (rule 11)."""
+    delivered, slack = window.delivered_at_utc, window.deadline_slack_seconds
+    if own_machine:
+        return say("chosen.in-time-own", delivered_utc=delivered, slack_hours=slack)
+    return say("chosen.in-time", window_hours=window.window_seconds, delivered_utc=delivered, slack_hours=slack)
 
 
 def _why_best(winner: Option, rivals: Sequence[Option], deliverables: Sequence[str]) -> Reason:
@@ -242,19 +243,22 @@ def help_for_noise(winner: Option | None, rows: Sequence[BalanceRow]) -> tuple[t
         if row.window is None or end is None:
             continue
         reasons += [
-            say(
-                "undecided.boundary",
-                name=row.configuration_id,
-                small_hours=end.window.window_seconds,
-                large_hours=row.window.window_seconds,
-            ),
+            _boundary(row.configuration_id, end.window, row.window, own_machine=row.own_machine),
             _standing("small", at_smallest(row)),
             _standing("large", at_largest(row)),
         ]
-        would_help.append(say("help.boundary", name=row.configuration_id))
+        would_help.append(say("help.boundary-own" if row.own_machine else "help.boundary", name=row.configuration_id))
     if winner is not None:
         reasons.append(say("undecided.would-be", name=winner.id))
     return tuple(reasons), tuple(would_help)
+
+
+def _boundary(name: str, small: WindowFacts, large: WindowFacts, *, own_machine: bool) -> Reason:
+    if own_machine:
+        utc = {"small_utc": small.delivered_at_utc, "large_utc": large.delivered_at_utc}
+        return say("undecided.boundary-own", name=name, **utc)
+    hours = {"small_hours": small.window_seconds, "large_hours": large.window_seconds}
+    return say("undecided.boundary", name=name, **hours)
 
 
 def _standing(end: str, option: Option) -> Reason:

@@ -437,6 +437,28 @@ def test_rule_11_own_machine_is_never_ranked_against_rentals() -> None:
     assert row.committed_cost_reason is not None and "does not apply" in row.committed_cost_reason.text
 
 
+def test_rule_11_an_own_machine_is_chosen_without_an_access_window() -> None:
+    """A window is that of a rental: the reason names the delivery, in time and in words of no rental."""
+    world = World()
+    world.passes("cpu", "b1", 1, 2, 3)
+    decision = world.decision()
+    assert (decision.chosen, decision.basis) == ("cpu.b1", "time on own machine")
+    assert "chosen.in-time-own" in [reason.code for reason in decision.reasons]
+    assert "window" not in _text(decision) and "package" not in _text(decision)
+
+
+def test_rule_11_noise_on_an_own_machine_speaks_of_the_deadline_not_of_packages() -> None:
+    """Rule 7: the deadline lies inside of the measured range."""
+    world = World(deadline="2026-12-01T10:00:11+01:00")
+    world.passes("cpu", "b1", 10, 11, 12)
+    decision = world.decision()
+    assert decision.rule.code == "rule.noise"
+    reason = next(reason for reason in decision.reasons if reason.code.startswith("undecided.boundary"))
+    assert reason.code == "undecided.boundary-own"
+    assert "2026-12-01 09:00:10 UTC" in reason.text and "2026-12-01 09:00:12 UTC" in reason.text
+    assert [reason.code for reason in decision.would_help] == ["help.boundary-own"]
+
+
 def test_rule_13_expenses_do_not_rank_but_a_flip_is_said() -> None:
     world = World(
         prices=tariffs("A 3 300.00"),

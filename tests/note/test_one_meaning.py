@@ -11,11 +11,12 @@ import pytest
 from runner.decide.model import BalanceRow, TaskHappened
 from runner.decide.sentences import say
 from runner.note.format import Formatter
-from runner.note.i18n import Catalogue
+from runner.note.i18n import Catalogue, load_catalogue
 from runner.note.parts.rental import _common, _happened
 from runner.note.words import Speaker
 
 GOLDEN = Path(__file__).parent / "golden"
+TEMPLATES = Path(__file__).parents[2] / "templates"
 
 
 @pytest.mark.parametrize("situation", ["priced", "undecided", "all-failed"])
@@ -60,3 +61,36 @@ def test_m44_a_note_without_a_choice_gives_nothing_to_rent_and_nothing_to_confir
     follows = page.partition("{#sec-next}")[2].partition("{#sec-limits}")[0]
     assert "nothing follows from this note" in follows and "nothing to confirm yet" in follows
     assert "rent" not in follows.lower()
+
+
+@pytest.mark.parametrize("language", ["en", "de", "fr", "tr"])
+def test_rule_11_an_own_machine_has_no_access_window_in_any_language(language: str) -> None:
+    """The word for the window is that of the catalogue itself: it stands in no reason of an own machine."""
+    t = load_catalogue(TEMPLATES, language)
+    speaker = Speaker(t, Formatter(language))
+    own = speaker.sentence(say("chosen.in-time-own", delivered_utc="2026-10-09T09:00:00Z", slack_hours="3600"))
+    rented = say("chosen.in-time", window_hours="345600", delivered_utc="2026-10-09T09:00:00Z", slack_hours="3600")
+    word = t.gettext("window").lower()
+    assert word in speaker.sentence(rented).lower() and word not in own.lower()
+    assert "2026" in own and "1\u00a0" in own
+
+
+@pytest.mark.parametrize("language", ["en", "de", "fr", "tr"])
+def test_rule_3_no_configuration_without_an_accepted_pass_meets_a_deadline(language: str) -> None:
+    """The matrix of a campaign in which everything failed: the deadline rests on the plan alone, so it is open."""
+    t = load_catalogue(TEMPLATES, language)
+    note = (GOLDEN / f"all-failed.{language}.qmd").read_text(encoding="utf-8")
+    matrix = note.partition("{#tbl-matrix")[0].rpartition("|:---|")[0].rpartition("\n\n")[2]
+    heads = [cell.strip() for cell in matrix.splitlines()[0].strip("| ").split("|")]
+    rows = note.partition("{#tbl-matrix")[0].rpartition("|:---|")[2].strip().splitlines()
+    rows = [row for row in rows if row.startswith("|") and "{." in row]
+    place = heads.index(t.gettext("Deadline"))
+    found = {row.strip("| ").split("|")[place].strip() for row in rows}
+    assert found == {f"[{t.gettext('open')}]{{.open}}"}
+    assert speaker_sentence(language) in note
+
+
+def speaker_sentence(language: str) -> str:
+    """Start of the reason for the open deadline, as the note says it."""
+    reason = say("deadline.as-planned", slack_hours="0")
+    return Speaker(load_catalogue(TEMPLATES, language), Formatter(language)).sentence(reason).partition(";")[0].rstrip()

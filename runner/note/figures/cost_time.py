@@ -19,10 +19,14 @@ _RIGHT_PART = 0.5
 
 
 def cost_time(pen: Pen) -> Drawing | None:
-    """One mark per priced, measured configuration: left is earlier, lower is cheaper."""
+    """One mark per priced configuration with an accepted pass: left is earlier, lower is cheaper.
+
+    Of any other only the plan says when it would deliver: no point of a figure of what was found.
+    """
     t = pen.t
     title = t.gettext("Committed cost and time of delivery")
-    rows = [row for row in pen.evidence.shown_rows if row.committed_cost is not None and row.window is not None]
+    timed = pen.evidence.timed_rows
+    rows = [row for row in pen.evidence.shown_rows if row.committed_cost is not None and row in timed]
     if not rows:
         return None
     canvas = blank(_HEIGHT_INCHES)

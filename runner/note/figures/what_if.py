@@ -41,7 +41,7 @@ def what_if(pen: Pen) -> Drawing | None:
     for number, ((gpu, lots), found) in enumerate(list(lines.items())[:_MOST_LINES]):
         _line(axes, pen, found, gpu, lots, number)
     _package_marks(axes, pen, rows, right)
-    for row in rows:
+    for row in (row for row in rows if row in pen.evidence.timed_rows):
         _mark(axes, row, chosen=row.configuration_id == pen.evidence.decision.chosen)
     value_axis(axes, pen, t.gettext("Access window, hours"))
     axes.xaxis.set_major_locator(MultipleLocator(24 if right == _WEEK_HOURS else 120))
@@ -54,7 +54,7 @@ def what_if(pen: Pen) -> Drawing | None:
     axes.legend(loc="lower right", bbox_to_anchor=(1, 1.0), ncols=3, borderaxespad=0.2, handlelength=2.4)
     caption = t.gettext(
         "A line is the cheapest known price for a window of that length; it jumps where the next package is needed and "
-        "ends where no price is known. Circles are the measured configurations, the filled one is chosen."
+        "ends where no price is known. Circles are the configurations with an accepted pass, the filled one is chosen."
     )
     return Drawing("fig-what-if", canvas, t.gettext("What another window would cost"), _words(pen, lines), caption)
 

@@ -26,7 +26,7 @@ def options(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
         "matrix": [_matrix_row(row, evidence, speaker) for row in rows],
         "problems": problems,
         "problems_more": _more(count - len(problems), speaker),
-        "balance": [_balance_row(row, speaker, _places(rows)) for row in rows],
+        "balance": [_balance_row(row, evidence, speaker, _places(rows)) for row in rows],
         "rented": any(not row.own_machine for row in evidence.measured_rows),
         "unmeasured": _unmeasured(evidence, speaker),
     }
@@ -82,7 +82,7 @@ def _places(rows: Sequence[BalanceRow]) -> int:
     return len(texts[0].partition(".")[2]) if texts else 2
 
 
-def _balance_row(row: BalanceRow, speaker: Speaker, places: int) -> dict[str, str]:
+def _balance_row(row: BalanceRow, evidence: Evidence, speaker: Speaker, places: int) -> dict[str, str]:
     fmt, t = speaker.fmt, speaker.catalogue
     medians = [summary.median_seconds for summary in row.summaries]
     return {
@@ -91,7 +91,7 @@ def _balance_row(row: BalanceRow, speaker: Speaker, places: int) -> dict[str, st
         "accepted": f"{row.accepted} / {row.attempts}",
         "failures": str(row.failures),
         "median": ", ".join(fmt.duration(value) if value else NOTHING for value in medians) or NOTHING,
-        "window": fmt.hours(row.window.window_seconds) if row.window else NOTHING,
+        "window": fmt.hours(row.window.window_seconds) if row.window and row in evidence.timed_rows else NOTHING,
         "package": package_words(row, speaker),
         "cost": cost_words(row, speaker),
         "per_corpus": _per_corpus(row, speaker, places),
