@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -46,6 +46,7 @@ class Pair:
 
     configuration: str
     corpus_id: str
+    seed: int
     a_seconds: Decimal | None
     b_seconds: Decimal | None
     separated: bool | None
@@ -91,9 +92,11 @@ class Comparison:
             yield f"{what}: " + ("the same" if not changes else f"{len(changes)} difference{'s' * (len(changes) > 1)}")
             yield from (f"  {change}" for change in changes)
         if self.pairs and not self.obstacles:
-            yield "configuration            A            B      B/A"
-            for pair in self.pairs:
-                yield _row(pair)
+            shown = _names([(pair.configuration, pair.corpus_id, pair.seed) for pair in self.pairs])
+            width = max(map(len, ("configuration", *shown)))
+            yield f"{'configuration':<{width}} {'A':>12} {'B':>12} {'B/A':>8}"
+            for name, pair in zip(shown, self.pairs, strict=True):
+                yield _row(f"{name:<{width}}", pair)
         for letter, names in (("A", self.only_a), ("B", self.only_b)):
             if names:
                 yield f"measured only in {letter}: {', '.join(names)}"
@@ -143,8 +146,8 @@ def compare(path_a: Path, path_b: Path) -> Comparison:
         obstacles=obstacles,
         changes=_changes(a, b),
         pairs=tuple(_pair(*rows_a[name], *rows_b[name], countable=not obstacles) for name in both),
-        only_a=tuple(" on ".join(name[:2]) for name in rows_a if name not in rows_b),
-        only_b=tuple(" on ".join(name[:2]) for name in rows_b if name not in rows_a),
+        only_a=tuple(_names([name for name in rows_a if name not in rows_b])),
+        only_b=tuple(_names([name for name in rows_b if name not in rows_a])),
     )
 
 
@@ -241,7 +244,7 @@ def _pair(row_a: BalanceRow, a: Summary, row_b: BalanceRow, b: Summary, *, count
     separated = None
     if countable and first is not None and second is not None and ranges[0] is not None and ranges[1] is not None:
         separated = abs(first - second) > max(ranges[0], ranges[1])
-    return Pair(row_a.configuration_id, a.corpus_id, first, second, separated, _cost(row_a), _cost(row_b))
+    return Pair(row_a.configuration_id, a.corpus_id, a.seed, first, second, separated, _cost(row_a), _cost(row_b))
 
 
 def _decimal(text: str | None) -> Decimal | None:
@@ -252,7 +255,18 @@ def _cost(row: BalanceRow) -> str | None:
     return None if row.committed_cost is None else f"{row.committed_cost} {row.currency or ''}".strip()
 
 
-def _row(pair: Pair) -> str:
+def _names(measured: Sequence[tuple[str, str, int]]) -> list[str]:
+    """(configuration, corpus, seed) in words, as far as they are needed to tell the lines apart (M27, M38)."""
+    corpora, seeds = ({key[place] for key in measured} for place in (1, 2))
+    return [
+        configuration
+        + (f" on {corpus}" if len(corpora) > 1 or len(seeds) > 1 else "")
+        + (f", seed {seed}" if len(seeds) > 1 else "")
+        for configuration, corpus, seed in measured
+    ]
+
+
+def _row(name: str, pair: Pair) -> str:
     def seconds(value: Decimal | None) -> str:
         return "no median" if value is None else f"{round_half_up(value, 3)} s"
 
@@ -260,4 +274,4 @@ def _row(pair: Pair) -> str:
     words = {True: "separated", False: "not separated: no difference shown", None: ""}[pair.separated]
     costs = "" if pair.a_cost == pair.b_cost else f"  cost {pair.a_cost or 'none'} -> {pair.b_cost or 'none'}"
     both = f"{seconds(pair.a_seconds):>12} {seconds(pair.b_seconds):>12}"
-    return f"{pair.configuration:<16} {both} {ratio:>8}  {words}{costs}"
+    return f"{name} {both} {ratio:>8}  {words}{costs}".rstrip()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -134,6 +135,18 @@ def test_a_campaign_equals_itself(reported: Path) -> None:
     assert found.obstacles == ()
     assert all(changes == () for changes in found.changes.values())
     assert all(pair.ratio == 1 and pair.separated is False for pair in found.pairs)
+
+
+def test_m27_m38_rows_of_several_corpora_and_seeds_can_be_told_apart(reported: Path) -> None:
+    """M27, M38: a line per corpus and seed says which; with one of each the name of the configuration is enough."""
+    found = compare(reported, reported)
+    assert sum(line.startswith("cpu.b8  ") for line in found.lines()) == 1
+    first = found.pairs[0]
+    second = replace(first, corpus_id="other", seed=first.seed + 1)
+    lines = list(replace(found, pairs=(*found.pairs, second)).lines())
+    assert sum(line.startswith(f"cpu.b1 on {first.corpus_id}, seed {first.seed} ") for line in lines) == 1
+    assert sum(line.startswith(f"cpu.b1 on other, seed {first.seed + 1} ") for line in lines) == 1
+    assert len({line.index(" s ") for line in lines if line.startswith("cpu.")}) == 1, "columns stand under each other"
 
 
 def test_changed_prices_and_models_are_named(reported: Path, tmp_path: Path) -> None:
