@@ -119,6 +119,19 @@ def test_co_09_ids_through_a_float_column(tmp_path: Path) -> None:
     assert validated(campaign, CASES / "CO-09" / "predictions_float.csv") == 3
 
 
+def test_co_13_an_allowed_empty_text_still_needs_its_one_prediction(tmp_path: Path) -> None:
+    """CO-13, point 3: e1 to e3 are empty or blank and allowed; each counts like any other document."""
+    protocol = SIMPLE_PROTOCOL.replace("group_columns", "allow_empty_texts = true\ngroup_columns")
+    campaign = case_campaign(tmp_path, CASES / "CO-13" / "corpus.csv", protocol=protocol)
+    right = [("e1", "pos"), ("e2", "neg"), ("e3", "pos"), ("e4", "neg"), ("e5", "pos")]
+    freeze(campaign)
+    for rows, status, missing in ((right, 0, ()), (right[1:], 3, ("e1",)), (right[:2] + right[3:], 3, ("e3",))):
+        file = write_csv(tmp_path / "predictions.csv", ("id", "label"), rows)
+        ids = judge_predictions(campaign, file).ids
+        assert ids is not None and (ids.expected_ids, ids.missing_listed) == (5, missing)
+        assert validated(campaign, file) == status
+
+
 def test_mo_09_labels_that_flip_with_the_batch_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """MO-09: 2 of 5 flips against batch 1, none allowed; the accuracies alone would not show it."""
     case = CASES / "MO-09"

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from runner.cli.main import run
+from runner.evidence.attempt import Status
 from runner.evidence.campaign import Campaign
+from runner.evidence.store import read_attempts
 from runner.evidence.verdict import Verdict
 from runner.flows.recompute import recompute_verdicts
 from runner.judge.campaign import judge_campaign, judge_predictions
 from runner.judge.verdict import judge_attempt
+from runner.note.build import note_markdown
 from runner.protocol.freeze import freeze, load_lock
 from runner.units import parse_utc, utc_text
 from tests.support.small_campaign import (
@@ -105,6 +110,26 @@ def test_re_08_an_undefined_metric_is_null_with_a_reason(tmp_path: Path) -> None
     assert not verdict.accepted
 
 
+def test_ti_03_exit_status_and_warning_of_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """TI-03: the case's own instants: 0, the warning, and 120 s of the monotonic clock in the row; never -3480."""
+    (record,) = content("TI-03", "record.json")
+    seconds = float(str(record["mono_end"])) - float(str(record["mono_start"]))
+    wall = (parse_utc(str(record["wall_end"])) - parse_utc(str(record["wall_start"]))).total_seconds()
+    campaign = make_campaign(tmp_path)
+    lock = freeze(campaign)
+    path = write_predictions(campaign.predictions / "a000.parquet", [(row[0], row[2]) for row in ROWS])
+    clocks: dict[str, Any] = {"started_at_utc": record["wall_start"], "ended_at_utc": record["wall_end"]}
+    clocks |= {"pass_seconds": seconds, "wall_clock_moved_seconds": wall - seconds}
+    store_attempt(campaign, make_attempt(campaign, lock, path, **clocks))
+    capsys.readouterr()
+    assert run(["--campaign", str(tmp_path), "validate"]) == 0
+    shown = capsys.readouterr().out
+    assert "wall clock moved by -3600 s during the pass" in shown and "1 of 1 attempts accepted" in shown
+    assert "3480" not in shown
+    (row,) = read_attempts(campaign)
+    assert row.pass_seconds == 120.0
+
+
 @pytest.mark.parametrize(("name", "accepted"), [("with_nonce.jsonl", True), ("without_nonce.jsonl", False)])
 def test_ti_11_the_value_of_the_freeze_proves_the_order(tmp_path: Path, name: str, accepted: bool) -> None:
     """TI-11: freeze and record with the case's own instants and machines; the words are the case's too."""
@@ -183,3 +208,11 @@ def test_qu_08_a_new_freeze_has_a_new_number_and_both_stay(tmp_path: Path, capsy
     assert "no attempt to judge yet" in capsys.readouterr().out
     assert (campaign.verdicts / "a000.json").read_bytes() == before
     assert recompute_verdicts(campaign).status == "passed", "verify judges each row under its own freeze"
+    shutil.copyfile(Path(__file__).parents[2] / "tariffs.csv", campaign.tariffs)
+    store_attempt(campaign, make_attempt(campaign, second, None, number=1, status=Status.FAILED, pass_seconds=None))
+    assert run(["--campaign", str(tmp_path), "validate"]) == 3
+    assert run(["--campaign", str(tmp_path), "decide"]) == 0
+    note = note_markdown(campaign)
+    assert f"[{second.lock_sha256}]" in note and "Decision note small, revision 2" in note
+    (left,) = [line for line in note.splitlines() if line.startswith("| a000 | ")]
+    assert f"small revision 1, lock {first.lock_sha256[:12]}; other protocol" in left, "both freezes"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -11,7 +12,9 @@ import pytest
 from runner.cli.main import run as runner
 from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
-from runner.flows.rehearse import rehearse
+from runner.flows.rehearse import _clock, rehearse
+from runner.protocol.freeze import freeze
+from runner.units import utc_text
 from tests.measure.light import WORKER, light_campaign
 
 
@@ -61,6 +64,51 @@ def test_m52_the_planned_end_is_held_against_the_end_of_the_rental(tmp_path: Pat
     assert [check.name for check in found.checks if not check.passed] == ["end of the rental"]
     with pytest.raises(InputRefused):
         rehearse(campaign, "cpu", "tomorrow", silent, WORKER)
+
+
+def test_m52_time_left_of_the_rental_is_enough_or_not(tmp_path: Path) -> None:
+    """The same campaign, a rental that ends in an hour and one that ends in two seconds."""
+    campaign = light_campaign(tmp_path, passes=5, sleep=0.1)
+    for seconds, enough in ((3600, True), (2, False)):
+        end = (datetime.now(UTC) + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        found = rehearse(campaign, "cpu", end, silent, WORKER)
+        assert {check.name: check.passed for check in found.checks}["end of the rental"] is enough
+        assert found.passed is enough
+
+
+def test_m52_a_plan_with_too_little_time_for_measuring_fails(tmp_path: Path) -> None:
+    campaign = light_campaign(tmp_path, passes=5, sleep=0.1)
+    plan = campaign.plan.read_text(encoding="utf-8")
+    campaign.plan.write_text(plan.replace("2026-12-28T12:00", "2026-12-28T09:00:01"), encoding="utf-8")
+    found = rehearse(campaign, "cpu", None, silent, WORKER)
+    assert [check.name for check in found.checks if not check.passed] == ["planned time"]
+
+
+def test_m52_a_clock_behind_the_freeze_fails(tmp_path: Path) -> None:
+    lock = freeze(light_campaign(tmp_path))
+    assert _clock(lock).passed
+    later = lock.model_copy(update={"frozen_at_utc": utc_text(datetime.now(UTC) + timedelta(seconds=480))})
+    found = _clock(later)
+    assert not found.passed and "behind the freeze by 480 s: set it before measuring" in found.found
+
+
+def test_m52_a_key_that_cannot_sign_is_found_before_the_paid_hours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The key is tried, not only looked for: one that an absent passphrase protects is there and signs nothing."""
+    campaign = light_campaign(tmp_path / "campaign")
+    key = tmp_path / "key"
+    for arguments in (["-N", "secret"], ["-N", ""]):
+        key.unlink(missing_ok=True)
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", *arguments, "-f", str(key)], check=True)
+        monkeypatch.setenv("SIGNING_KEY", str(key))
+        monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
+        if arguments == ["-N", "secret"]:
+            assert runner(["--campaign", str(campaign.root), "rehearse", "--gpu", "cpu"]) == 2
+            assert "needs a passphrase" in capsys.readouterr().err
+        else:
+            checks = {check.name: check for check in rehearse(campaign, "cpu", None, silent, WORKER).checks}
+            assert checks["signing key"].passed and checks["signing key"].found.startswith("SHA256:")
 
 
 def test_m11_a_missing_card_fails_the_rehearsal(tmp_path: Path) -> None:

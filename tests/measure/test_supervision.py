@@ -20,6 +20,7 @@ from runner.cli.main import run as runner
 from runner.evidence.attempt import Attempt, Status
 from runner.evidence.campaign import Campaign
 from runner.evidence.store import AttemptStore, read_attempts
+from runner.evidence.verdict import Verdict
 from runner.measure.journal import Journal, ResultSpool, read_journal, read_results
 from runner.measure.oom import OomCounters
 from runner.measure.rows import WorkFiles, verdict_on_end
@@ -124,7 +125,11 @@ def test_mo10_non_finite_logits_fail_the_pass_and_name_the_ids(tmp_path: Path) -
     assert "2 documents: d008, d009" in row.error.message
     assert row.completed_documents == 8
     assert row.predictions is not None and row.predictions.rows == 8
-    json.loads(AttemptStore(campaign).path(row.attempt_id).read_text(encoding="utf-8"))
+    assert pq.read_table(campaign.inside(row.predictions.path)).column("id").to_pylist()[-1] == "d007"
+    assert runner(["--campaign", str(campaign.root), "validate"]) == 3
+    for path in (AttemptStore(campaign).path(row.attempt_id), campaign.verdicts / f"{row.attempt_id}.json"):
+        json.loads(path.read_text(encoding="utf-8"), parse_constant=lambda word: pytest.fail(word))
+    assert Verdict.load(campaign.verdicts / f"{row.attempt_id}.json").metrics == (), "no accuracy of a part"
 
 
 def test_a_hanging_worker_is_ended_in_time(tmp_path: Path) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +25,7 @@ from runner.protocol.freeze import (
     with_variants,
 )
 from runner.protocol.modelfiles import check_model
-from runner.protocol.schema import Lock
+from runner.protocol.schema import Lock, Protocol
 from runner.protocol.variants import batch_series
 from tests.support.small_campaign import (
     PLAN,
@@ -112,6 +115,68 @@ def test_qu_08_the_threshold_is_lowered_after_results(
     assert not campaign.verdicts.exists()
     assert run(["--campaign", str(tmp_path), "protocol", "diff"]) == 3
     assert "quality.threshold: 0.90 -> 0.85" in capsys.readouterr().out
+
+
+def leaves(value: Any, place: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """Place of every value that is no table and no list of tables."""
+    if isinstance(value, dict) and value:
+        for key, item in value.items():
+            yield from leaves(item, (*place, key))
+    elif isinstance(value, list) and any(isinstance(item, dict) for item in value):
+        for number, item in enumerate(value):
+            yield from leaves(item, (*place, number))
+    else:
+        yield place
+
+
+def test_m3_m4_every_value_of_the_protocol_is_fixed_and_named_when_it_changes(campaign: Campaign) -> None:
+    """M3, M4: threshold, tolerance, metric, subgroups, warm-up, passes, order, boundaries, exclusion, separation, ...
+
+    Only series and variants may be appended to, and only the place of a local model is no decision.
+    """
+    edit(campaign, "[[series]]", '[reproduction]\ngoal = "bounded"\nmax_score_difference = "0.01"\n\n[[series]]')
+    lock = freeze(campaign)
+    content = lock.judgement.protocol
+    assert set(content) | {"evaluation"} == set(Protocol.model_fields) - {"series", "variant"}, "none is asked for here"
+    places = list(leaves(content))
+    said = {".".join(map(str, place)) for place in places}
+    assert {"quality.threshold", "quality.subgroup.0.minimum", "warm_up.passes", "measurement.order"} <= said
+    assert {"measurement.boundaries", "measurement.passes_most", "rules.exclusion", "rules.separation"} <= said
+    for place in places:
+        other = copy.deepcopy(content)
+        table: Any = other
+        for key in place[:-1]:
+            table = table[key]
+        table[place[-1]] = "another value"
+        changed = lock.judgement.model_copy(update={"protocol": other})
+        assert lock.model_copy(update={"judgement": changed}).lock_sha256 != lock.lock_sha256, place
+        found = [change.field for change in judgement_changes(lock.judgement, changed)]
+        if place == ("model", "source"):
+            assert found == []
+        elif place[0] == "corpus" and place[-1] == "id":
+            assert found == ["corpus[small-final]", "corpus[another value]"]
+        else:
+            (name,) = found
+            assert name.split(".")[-1].partition("[")[0] == place[-1], "the field itself is named"
+
+
+def test_m3_m4_what_the_plan_promises_is_fixed_too(campaign: Campaign) -> None:
+    """M3: expected deliverables and identifiers: another list, another deadline, another id is another judgement."""
+    lock = freeze(campaign)
+    for update, field in (
+        ({"deliverables": ("other",)}, "deliverables"),
+        ({"deadline": "2027-01-01T09:00[Europe/Berlin]"}, "deadline"),
+        ({"max_length": 64}, "max_length"),
+        ({"label_table": ("pos", "neg")}, "label_table"),
+    ):
+        changed = lock.judgement.model_copy(update=update)
+        assert [change.field for change in judgement_changes(lock.judgement, changed)] == [field]
+        assert lock.model_copy(update={"judgement": changed}).lock_sha256 != lock.lock_sha256
+    started(campaign)
+    final = campaign.protocol_dir / "corpus" / "final.csv"
+    final.write_text(final.read_text(encoding="utf-8").replace("d03,", "e03,"), encoding="utf-8")
+    with pytest.raises(InputRefused, match="changed"):
+        load_lock(campaign)
 
 
 def test_m4_revision_alone_or_corpus_alone_is_not_enough(campaign: Campaign) -> None:
