@@ -96,6 +96,58 @@ def test_mo09_mo19_the_records_say_padding_side_and_kind_of_tokenizer(campaign: 
         assert manifest.packages["transformers"] and manifest.packages["tokenizers"]
 
 
+NO_LIMIT = 1000000000000000019884624838656
+PADDED = """
+[[variant]]
+id = "b2-max"
+[variant.settings]
+batch_size = 2
+threads = 1
+padding = "max-length"
+
+[measurement]
+passes_planned = 2
+passes_most = 4
+min_accepted = 2
+"""
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize(("asked", "used"), [(None, 512), (48, 48)])
+def test_mo07_a_limit_of_1e30_reaches_neither_truncation_nor_padding_nor_the_records(
+    tmp_path: Path, asked: int | None, used: int
+) -> None:
+    """MO-07: the case's own tokenizer file, padded to the maximum: the positions (a) or the protocol (c) count."""
+    from tests.measure.test_engines import LABELS, tiny_model
+
+    rows = [(f"d{number}", "Where is my parcel now? " * 200, LABELS[number % 2], "long") for number in range(3)]
+    protocol = PROTOCOL.partition("[[series]]")[0] + PADDED
+    made = make_campaign(tmp_path, rows=rows, protocol=protocol)
+    text = made.protocol.read_text(encoding="utf-8")
+    made.protocol.write_text(
+        text.replace("max_length = 128\n", "" if asked is None else f"max_length = {asked}\n"), encoding="utf-8"
+    )
+    shutil.rmtree(made.protocol_dir / "model")
+    model = tiny_model(made.protocol_dir / "model", "bert", max_position_embeddings=512)
+    config = json.loads((model / "tokenizer_config.json").read_bytes())
+    config |= json.loads((CASES / "MO-07" / "a" / "tokenizer_config.json").read_bytes())
+    assert config["model_max_length"] == NO_LIMIT
+    (model / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
+    made.tariffs.write_text("gpu,device_pattern\n", encoding="utf-8")
+    freeze(made)
+    assert runner(["--campaign", str(made.root), "measure", "--gpu", "cpu", "--passes", "1"]) == 0
+    (row,) = read_attempts(made)
+    assert row.effective is not None and row.effective.max_length == used
+    assert row.tokens is not None and row.tokens.truncated_documents == 3
+    assert row.tokens.real_tokens == row.tokens.computed_tokens == 3 * used
+    runner(["--campaign", str(made.root), "validate"])
+    runner(["--campaign", str(made.root), "decide"])
+    files = [path for part in (made.records, made.verdicts, made.note) for path in part.rglob("*") if path.is_file()]
+    assert files
+    for path in [*files, made.lock]:
+        assert str(NO_LIMIT).encode() not in path.read_bytes(), path
+
+
 def test_mo19_a_tokenizer_without_the_rust_library_is_called_slow() -> None:
     """MO-19, point 3: the word follows what really tokenises."""
     from runner.measure.engines.tokenizing import Tokenising
