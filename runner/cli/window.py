@@ -69,7 +69,7 @@ ZONE = click.option("--zone", help="IANA zone of --start and --end, such as Euro
 @click.option(
     "--measured",
     is_flag=True,
-    help="measured durations in place of planned ones, as the decision uses them; needs --configuration",
+    help="measured durations in place of planned ones, as the decision uses them; needs --configuration b1 or b200.b1",
 )
 @click.option("--happened", is_flag=True, help="beside the plan, what the records of the campaign say")
 @click.option(
@@ -162,7 +162,7 @@ def _planned(campaign: Campaign, plan_path: Path, configuration: str | None, *, 
     """The plan and its window, with measured durations in place of planned ones if asked for."""
     from runner.flows.plan_check import check_asked  # expands the protocol; spans and tables need no campaign
 
-    check_asked(campaign, plan_path, configuration)
+    check_asked(campaign, plan_path, None if measured else configuration)  # a measured one is sought in the balance
     if measured and configuration is not None:
         from runner.flows.measured_window import measured_window  # judging is not needed for the other questions
 
