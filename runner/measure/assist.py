@@ -18,7 +18,7 @@ from runner.measure.job import Job
 from runner.measure.nodes import Nodes, connect
 from runner.measure.rows import verdict_on_end
 from runner.measure.sources import corpus_files, corpus_source, model_source, read_ids
-from runner.measure.supervisor import StopRequest, run_worker
+from runner.measure.supervisor import StopRequest, refuse_beside, run_worker
 from runner.protocol.freeze import load_lock
 from runner.protocol.modelfiles import check_model
 
@@ -59,6 +59,7 @@ def assist(campaign: Campaign, gpu: str, nodes: Nodes) -> int:
                 _, error = verdict_on_end(end)
                 line.send({"error": None if error is None else error.message})
                 attempts += 1
+                refuse_beside(end.stuck)
         except OSError as error:
             raise NotAccepted(
                 f"node 0 is gone: {error}",

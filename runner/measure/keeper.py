@@ -12,7 +12,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from runner.evidence.attempt import WorkerProcess
@@ -97,16 +97,15 @@ class Keeper:
         files.remove()
         running.served += 1
         running.cpu_seconds = float(report["cpu_seconds"])
-        if report["problem"] is not None:
-            self.end()
-        return end
+        return end if report["problem"] is None else replace(end, stuck=self.end())
 
-    def end(self) -> None:
-        """End the kept process, if there is one: between attempts it has nothing to lose."""
+    def end(self) -> str | None:
+        """End the kept process, if there is one: between attempts it has nothing to lose. Words: it did not end."""
         running = self._running
-        if running is not None:
-            self._forget()
-            running.child.end()
+        if running is None:
+            return None
+        self._forget()
+        return running.child.end()
 
     def _forget(self) -> None:
         if self._running is not None:

@@ -82,7 +82,7 @@ def final_row(attempt: Attempt, end: ChildEnd, files: WorkFiles, ids: tuple[str,
         "tokens_reason": None if "tokens" in result else reason or "not counted by this engine",
         "recompilations": result.get("recompilations"),
         "recompilations_reason": result.get("recompilations_reason") if "recompilations" in result else reason,
-        "notes": (*result.get("notes", ()), *_stderr_note(end, status), *([end.note] if end.note else [])),
+        "notes": (*result.get("notes", ()), *_stderr_note(end, status), *filter(None, (end.note, end.stuck))),
         "journal": _reference(files, files.journal),
     }
     row |= _effective(facts, status)
@@ -91,6 +91,18 @@ def final_row(attempt: Attempt, end: ChildEnd, files: WorkFiles, ids: tuple[str,
         row["process"] = attempt.process.model_copy(update={"resident_at_start_bytes": facts.get("resident_at_start")})
     row |= _predictions(result, status, files, ids, table)
     return attempt.model_copy(update=row)
+
+
+def unavailable(problem: str | None, found: Sequence[str]) -> dict[str, object]:
+    """No device, no numbers: both names stand in the row (M11)."""
+    reason = "nothing was measured: the declared device is not here"
+    named = ", ".join(found) or "no card"
+    fields = ("pass_seconds", "tokens", "memory", "effective", "recompilations", "device_shared")
+    return {
+        "status": Status.UNAVAILABLE,
+        "error": ErrorInfo(kind="unavailable", message=problem or "", evidence=f"found: {named}"),
+        **{f"{name}_reason": reason for name in fields},
+    }
 
 
 def lost_row(attempt: Attempt, files: WorkFiles, ids: tuple[str, ...], table: LabelTable | None) -> Attempt:
@@ -129,10 +141,13 @@ def lost_row(attempt: Attempt, files: WorkFiles, ids: tuple[str, ...], table: La
 def verdict_on_end(end: ChildEnd) -> tuple[Status, ErrorInfo | None]:
     """Status of an attempt from the end of its worker; out of memory only with evidence (RE-01)."""
     if end.stopped_by is not None:
-        return Status.INTERRUPTED, ErrorInfo(kind="interrupted", message=_STATUS_OF_STOP + end.stopped_by)
+        message = _STATUS_OF_STOP + end.stopped_by
+        return Status.INTERRUPTED, ErrorInfo(kind="interrupted", message=message, evidence=end.stuck)
     if end.timed_out:
         message = f"no end within the time allowed, ended after {end.elapsed_seconds:.0f} s"
-        return Status.TIMED_OUT, ErrorInfo(kind="timeout", message=message)
+        return Status.TIMED_OUT, ErrorInfo(kind="timeout", message=message, evidence=end.stuck)
+    if end.stuck is not None and not end.reported:
+        return Status.FAILED, ErrorInfo(kind="stuck", message="the worker could not be ended", evidence=end.stuck)
     if end.result is not None and (end.reported or end.exit_code == 0):
         error = end.result.get("error")
         return Status(end.result["status"]), None if error is None else ErrorInfo(**error)
@@ -236,10 +251,16 @@ def _whole_life(peaks: Sequence[MemoryPeak], end: ChildEnd, *, several: bool, at
         device="cpu",
         counter="ru_maxrss",
         scope=f"resident memory, {whose}, {_WHOLE_LIFE}",
-        bytes=max([end.peak_rss_bytes, *before]) if not served else None,
+        bytes=max([end.peak_rss_bytes, *before]) if not served and end.peak_rss_bytes is not None else None,
         at_seconds=None,
-        reason="the counter has no time" if not served else f"it holds that of earlier attempts too: {served}",
+        reason=_why_no_whole_life(end, served),
     )
+
+
+def _why_no_whole_life(end: ChildEnd, served: int) -> str:
+    if served:
+        return f"it holds that of earlier attempts too: {served}"
+    return "the counter has no time" if end.peak_rss_bytes is not None else "told when a process has ended: it has not"
 
 
 def _predictions(

@@ -7,19 +7,20 @@ import os
 import secrets
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from typing import Protocol as Interface
 
 from runner.errors import InputRefused, NotAccepted
-from runner.evidence.attempt import Attempt, ErrorInfo, Status, WorkerProcess
+from runner.evidence.attempt import Attempt, Status, WorkerProcess
 from runner.evidence.campaign import Campaign
 from runner.evidence.canonical import sha256_bytes
 from runner.evidence.files import campaign_lock, remove_interrupted_writes, write_atomic
 from runner.evidence.machine import machine_id
 from runner.evidence.store import AttemptStore
 from runner.evidence.utilisation import device_of, fastest_rates
+from runner.measure.call import Outcome as Outcome
+from runner.measure.call import Progress as Progress
+from runner.measure.call import Request as Request
 from runner.measure.clocks import wall_clock_moved, wall_clock_note
 from runner.measure.devices import Lookout, Presence
 from runner.measure.environment import make_manifest, worker_environment
@@ -27,11 +28,11 @@ from runner.measure.inputs import InputWatch, Seen
 from runner.measure.installed import refuse_without_packages
 from runner.measure.job import Job
 from runner.measure.keeper import Keeper
-from runner.measure.nodes import Conductor, Nodes, conducting
-from runner.measure.rows import WorkFiles, download_phase, final_row, lost_row
+from runner.measure.nodes import Conductor, conducting
+from runner.measure.rows import WorkFiles, download_phase, final_row, lost_row, unavailable
 from runner.measure.schedule import Planned, missing, refuse_unequal, schedule
 from runner.measure.sources import corpus_files, corpus_source, frozen_protocol, model_source, read_ids
-from runner.measure.supervisor import WORKER, ChildEnd, StopRequest, run_worker
+from runner.measure.supervisor import WORKER, ChildEnd, StopRequest, refuse_beside, run_worker
 from runner.measure.telemetry import HostSnapshot, host_conditions, with_cards, with_clock, with_efficiency
 from runner.protocol.freeze import append_variants, load_lock, with_variants
 from runner.protocol.labels import LabelTable, table_of
@@ -41,52 +42,7 @@ from runner.protocol.schema import Lock, LockedVariant
 from runner.protocol.variants import batch_series
 from runner.units import parse_decimal, parse_utc, utc_text
 
-# The matrix rate of an earlier attempt is that of another one if these settings agree.
 _CLOCK_TOLERANCE_SECONDS = 2.0
-
-
-class Progress(Interface):
-    """What the command line shows meanwhile."""
-
-    def begin(self, planned: Sequence[Planned], slots: int, earlier: Sequence[Attempt]) -> None:
-        """`planned` are left of all `slots` asked for; `earlier` attempts tell how long one takes."""
-
-    def not_here(self, problem: str, rows: int) -> None:
-        """The declared device is missing; `rows` will say so."""
-
-    def started(self, planned: Planned) -> None: ...
-    def tick(self) -> None: ...
-    def ended(self, attempt: Attempt) -> None: ...
-
-    live: bool
-
-
-@dataclass(frozen=True)
-class Request:
-    """What the user asked for; empty tuples and None mean: as the lock says."""
-
-    gpu: str
-    batches: tuple[int, ...] = ()
-    series: str | None = None
-    passes: int | None = None
-    nodes: Nodes | None = None
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """Rows written now, slots asked for, how many of them have completed and are still to be run, warnings."""
-
-    written: tuple[Attempt, ...]
-    wanted: int
-    completed: int
-    left: int
-    stopped_by: str | None
-    warnings: tuple[str, ...]
-
-    @property
-    def complete(self) -> bool:
-        """Whether every slot has a completed pass."""
-        return self.stopped_by is None and self.completed == self.wanted
 
 
 def measure(campaign: Campaign, request: Request, progress: Progress, worker: Sequence[str] = WORKER) -> Outcome:
@@ -155,6 +111,7 @@ class Measurement:
         self._ids = self._inputs.ids
         self._conductor: Conductor | None = None
         refuse_unkeepable(self._protocol, self._lock.variants)
+        self._stuck: str | None = None  # a worker that could not be ended, in words
         self._keeper = Keeper() if self._lock.process_policy == KEPT else None
         self._warnings += clock_warnings(self._lock, datetime.now(UTC))
         self._collected_at = utc_text(datetime.now(UTC).replace(microsecond=0))
@@ -188,6 +145,7 @@ class Measurement:
                     if self._stop.name is not None:
                         break
                     written.append(self._attempt(item, here.presence(item.variant.settings.devices)))
+                    refuse_beside(self._stuck)
         finally:
             self._end_kept_process()
         rows = [row for row in self._store.scan().attempts if row.lock_sha256 == lock_sha256]
@@ -251,7 +209,7 @@ class Measurement:
         self._progress.started(item)
         files = WorkFiles(self._campaign, started.attempt_id)
         if presence.torch_device is None:
-            row = started.model_copy(update=_unavailable(presence))
+            row = started.model_copy(update=unavailable(presence.problem, presence.found))
         else:
             row = self._run(started, item, presence.torch_device, files, inputs)
         if row.status is not Status.COMPLETED:
@@ -307,6 +265,7 @@ class Measurement:
             timeout = self._protocol.measurement.timeout_seconds
             job = self._conductor.spread(job, started.corpus_id, timeout)
         end = self._served(job, started.process, environment)
+        self._stuck = end.stuck
         limit = parse_decimal(self._protocol.rules.shared_from_cpu_cores, name="shared_from_cpu_cores")
         after = HostSnapshot.read()
         conditions = host_conditions(before, after, end.cpu_seconds, end.elapsed_seconds, float(limit))
@@ -346,7 +305,7 @@ class Measurement:
 
     def _end_kept_process(self) -> None:
         if self._keeper is not None:
-            self._keeper.end()
+            self._stuck = self._keeper.end() or self._stuck
 
     def _job(self, started: Attempt, device: str, files: WorkFiles) -> Job:
         rule = self._protocol
@@ -403,18 +362,6 @@ def clock_warnings(lock: Lock, now: datetime) -> list[str]:
 def _without(status: Status, planned: Sequence[Planned], rows: Sequence[Attempt], gpu: str) -> list[Planned]:
     """Slots that have no row of this status."""
     return missing(planned, [row for row in rows if row.status is status], gpu)
-
-
-def _unavailable(presence: Presence) -> dict[str, object]:
-    """No device, no numbers: both names stand in the row (M11)."""
-    reason = "nothing was measured: the declared device is not here"
-    found = ", ".join(presence.found) or "no card"
-    fields = ("pass_seconds", "tokens", "memory", "effective", "recompilations", "device_shared")
-    return {
-        "status": Status.UNAVAILABLE,
-        "error": ErrorInfo(kind="unavailable", message=presence.problem or "", evidence=f"found: {found}"),
-        **{f"{name}_reason": reason for name in fields},
-    }
 
 
 def _utc(wall_ns: int) -> str:

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from runner.errors import InputRefused
+from runner.errors import InputRefused, NotAccepted
 from runner.evidence.canonical import loads_strict
 from runner.measure.job import Job
 from runner.measure.memory import peak_rss_bytes
@@ -28,9 +28,14 @@ from runner.measure.oom import OomCounters
 
 WORKER = (sys.executable, "-m", "runner.measure.worker")
 _CHECK_SECONDS = 5.0
+_SOON_SECONDS = 0.001
+_STATES = {"D": "the kernel or a driver holds it", "Z": "ended, but another process holds it"}
+_PAUSE_SECONDS = 0.1
 _TICK_SECONDS = 1.0
 _STDERR_BYTES = 4000
 _REPORT_BYTES = select.PIPE_BUF  # what is written at once arrives at once
+END_SECONDS = 60.0
+"""How long a killed process may take to end: a driver gives back a full card within seconds."""
 
 
 class StopRequest:
@@ -69,7 +74,8 @@ class ChildEnd:
     """How the attempt of a worker ended.
 
     Exactly one of exit code and signal number is set; none of them if the worker said that the attempt has
-    ended and goes on (`reported`). `note`: what the row has to say about its process.
+    ended and goes on (`reported`), or if not even SIGKILL has ended it: `stuck` says so in words.
+    `note`: what the row has to say about its process. `peak_rss_bytes` None: the kernel did not tell.
     """
 
     exit_code: int | None
@@ -78,12 +84,13 @@ class ChildEnd:
     stopped_by: str | None
     elapsed_seconds: float
     cpu_seconds: float
-    peak_rss_bytes: int
+    peak_rss_bytes: int | None
     oom_evidence: str | None
     result: Mapping[str, Any] | None
     stderr_tail: str
     reported: bool = False
     note: str | None = None
+    stuck: str | None = None
 
     @property
     def signal_name(self) -> str | None:
@@ -95,7 +102,16 @@ class Usage:
     """Processor seconds and largest resident memory of a process, its own children included in the seconds."""
 
     cpu_seconds: float
-    peak_rss_bytes: int
+    peak_rss_bytes: int | None
+
+
+@dataclass(frozen=True)
+class Reaped:
+    """A process that is over: exit code, or minus the number of the signal. `stuck`: it is not, in words."""
+
+    code: int | None
+    usage: Usage
+    stuck: str | None = None
 
 
 class JobFiles:
@@ -171,19 +187,26 @@ class Child:
         poller.register(self._alive, select.POLLIN)
         poller.register(stop.descriptor, select.POLLIN)
         longest = _TICK_SECONDS if tick else _CHECK_SECONDS
+        soon: float | None = None
         try:
             while True:
                 left = deadline - time.monotonic()
                 if left <= 0:
                     return Woken(timed_out=True)
-                ready = poller.poll(min(left, longest) * 1000)
+                ready = poller.poll(min(left, longest if soon is None else soon) * 1000)
                 if stop.name is not None:
                     return Woken(stopped_by=stop.name)
                 if any(descriptor == self._alive for descriptor, _ in ready):
-                    return Woken(said=os.read(self._alive, _REPORT_BYTES))
+                    said = os.read(self._alive, _REPORT_BYTES)
+                    if said:
+                        return Woken(said=said)
+                    # It has closed the pipe: it ends, or a library of it closes whatever is open. Its time goes on.
+                    poller.unregister(self._alive)
+                    soon = _SOON_SECONDS
                 # A grandchild may hold the pipe open after the child's end: look at the child itself too.
                 if self.has_ended():
                     return Woken()
+                soon = None if soon is None else min(2 * soon, longest)
                 if tick:
                     tick()
         except BaseException:
@@ -198,20 +221,53 @@ class Child:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
 
-    def reap(self) -> tuple[int, Usage]:
-        """Wait for its end: exit code, or minus the number of the signal; and what it used. Once."""
+    def reap(self) -> Reaped:
+        """Wait for its end, `END_SECONDS` at most: SIGKILL waits too while a driver holds the process. Once."""
         pid = self._process.pid
-        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        ended = self._ends_within(END_SECONDS)
         self.kill()  # processes that it left behind, while its id cannot be another's yet
-        _, status, usage = os.wait4(pid, 0)
         os.close(self._alive)
+        if not ended:
+            self._process.returncode = -signal.SIGKILL  # Popen asks no more
+            state, usage = _not_ended(pid)
+            return Reaped(None, usage, f"SIGKILL did not end process {pid} within {END_SECONDS:.0f} s{state}")
+        _, status, used = os.wait4(pid, 0)
         self._process.returncode = code = os.waitstatus_to_exitcode(status)
-        return code, Usage(usage.ru_utime + usage.ru_stime, peak_rss_bytes(usage.ru_maxrss, sys.platform))
+        return Reaped(code, Usage(used.ru_utime + used.ru_stime, peak_rss_bytes(used.ru_maxrss, sys.platform)))
 
-    def end(self) -> None:
-        """Kill it and wait."""
+    def _ends_within(self, seconds: float) -> bool:
+        deadline, pause = time.monotonic() + seconds, _SOON_SECONDS
+        while not self.has_ended():
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(pause)
+            pause = min(2 * pause, _PAUSE_SECONDS)
+        return True
+
+    def end(self) -> str | None:
+        """Kill it and wait; in words if it did not end."""
         self.kill()
-        self.reap()
+        return self.reap().stuck
+
+
+def _not_ended(pid: int) -> tuple[str, Usage]:
+    """What the kernel tells of a process that does not end: its state in words, what it has used so far."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return "", Usage(0.0, None)
+    seconds = sum(int(ticks) for ticks in fields[11:15]) / os.sysconf("SC_CLK_TCK")
+    return f" (state {fields[0]}: {_STATES.get(fields[0], 'see man proc')})", Usage(seconds, None)
+
+
+def refuse_beside(stuck: str | None) -> None:
+    """A worker that not even SIGKILL has ended may hold its device: no attempt beside it could be trusted (M23)."""
+    if stuck is not None:
+        raise NotAccepted(
+            "no further attempt is made: a worker cannot be ended and may still hold the device",
+            details=(stuck,),
+            next_step="restart the machine, then run the same command again: it goes on with what is missing",
+        )
 
 
 def run_worker(
@@ -238,10 +294,11 @@ def child_end(
     ended = woken.timed_out or woken.stopped_by is not None
     if ended:
         child.kill()
-    code, usage = child.reap()
+    reaped = child.reap()
+    code, usage = reaped.code, reaped.usage
     end = ChildEnd(
-        exit_code=code if code >= 0 else None,
-        signal_number=-code if code < 0 else None,
+        exit_code=code if code is not None and code >= 0 else None,
+        signal_number=-code if code is not None and code < 0 else None,
         timed_out=woken.timed_out,
         stopped_by=woken.stopped_by,
         elapsed_seconds=time.monotonic() - start,
@@ -250,6 +307,7 @@ def child_end(
         oom_evidence=OomCounters.read().evidence_since(oom),
         result=None if ended else files.read_result(),
         stderr_tail=files.tail(),
+        stuck=reaped.stuck,
     )
     files.remove()
     return end

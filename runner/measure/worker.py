@@ -19,18 +19,17 @@ import json  # noqa: E402
 import os  # noqa: E402
 import signal  # noqa: E402
 import sys  # noqa: E402
-import traceback  # noqa: E402
 from collections.abc import Callable, Iterator, Sequence  # noqa: E402
 from pathlib import Path  # noqa: E402
 from typing import TYPE_CHECKING, Any  # noqa: E402
 
 from runner.measure.cgroups import ControlGroups  # noqa: E402
+from runner.measure.failures import classified, place, told  # noqa: E402
 from runner.measure.frequency import FrequencySampler  # noqa: E402
 from runner.measure.job import ZERO_TOKENS, AttemptFailed, Job, Unsupported, ZeroTokens  # noqa: E402
 from runner.measure.journal import Journal, ResultSpool, count_results  # noqa: E402
 from runner.measure.kits import Kit, kit_for  # noqa: E402
 from runner.measure.memory import PassMemory, limit_growth  # noqa: E402
-from runner.measure.oom import memory_evidence  # noqa: E402
 from runner.measure.passes import PassResult, Texts, Work, run_pass  # noqa: E402
 from runner.measure.repeat import Repeater  # noqa: E402
 from runner.measure.team import Team, rank_count  # noqa: E402
@@ -98,16 +97,16 @@ class Worker:
         try:
             outcome = self._measure()
         except Unsupported as error:
-            outcome |= {"status": "unsupported", "error": _error("unsupported", error), "completed": 0}
+            outcome |= {"status": "unsupported", "error": told("unsupported", error), "completed": 0}
         except AttemptFailed as error:
-            outcome |= {"status": error.status, "error": _error(error.kind, error, error.evidence)}
+            outcome |= {"status": error.status, "error": told(error.kind, error, error.evidence)}
             outcome["completed"] = error.completed
         except ZeroTokens as error:
             message = f"{ZERO_TOKENS}, {self._named(error.positions)}"
             outcome |= {"status": "failed", "error": {"kind": ZERO_TOKENS, "message": message, "evidence": None}}
         except Exception as error:
-            outcome |= _classify(error, self._limit)
-            self._notes.append(_place(error))
+            outcome |= classified(error, self._limit)
+            self._notes.append(place(error))
             self._error = error  # freeing tensors of a card in error may abort the process: not before the result
         self._spool.close()
         if outcome["completed"] is None:
@@ -360,27 +359,6 @@ def _host_memory_bytes() -> int | None:
     except (OSError, ValueError):
         return limit
     return installed if limit is None else min(limit, installed)
-
-
-def _classify(error: Exception, limit: str | None) -> dict[str, Any]:
-    """Status of an unexpected error; out of memory only where the error itself says so."""
-    evidence = memory_evidence(error)
-    if evidence is None:
-        return {"status": "failed", "error": _error(type(error).__name__, error)}
-    if limit is not None:
-        evidence += f"; limit in force: {limit}"
-    return {"status": "out_of_memory", "error": _error("out of memory", error, evidence)}
-
-
-def _error(kind: str, error: BaseException, evidence: str | None = None) -> dict[str, str | None]:
-    text = str(error).strip() or type(error).__name__
-    return {"kind": kind, "message": text[:2000], "evidence": evidence}
-
-
-def _place(error: BaseException) -> str:
-    """Where the error came from: file name and line only, no paths of this machine."""
-    frame = traceback.extract_tb(error.__traceback__)[-1]
-    return f"raised in {Path(frame.filename).name}, line {frame.lineno}, {frame.name}"
 
 
 def die_with_parent(parent_pid: int) -> None:

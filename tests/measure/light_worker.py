@@ -2,7 +2,9 @@
 
 `python light_worker.py JOB`. What it does is in the variant's `extra` settings: `sleep` seconds per
 document, and after `at` documents one of `kill`, `segfault`, `exit`, `hang`, `raise`, `memory`, `nan`,
-`eat` (all memory there is), `fork` (leave a child behind), `skip` (lose a document).
+`eat` (all memory there is), `fork` (leave a child behind), `skip` (lose a document), `held` (hang, and let
+another process hold it so that SIGKILL does not end it for its parent; its id goes to the file `holder`),
+`closes` (close every descriptor of others, then go on).
 `leave` is what it does not put back: `folder`, `child`, `thread`, `limit`, `variable`. `largest` MiB are used
 while loading, `later` MiB after the pass.
 `emulated-bf16` asks a faked card for bf16 while loading.
@@ -10,6 +12,7 @@ while loading, `later` MiB after the pass.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import resource
 import signal
@@ -79,6 +82,12 @@ class LightEngine:
             os._exit(7)
         if do == "hang":
             time.sleep(600)
+        if do == "held":
+            hold_this_process(Path(self._extra["holder"]))
+            time.sleep(600)
+        if do == "closes":
+            os.closerange(3, 1024)  # as daemons do
+            time.sleep(600)
         if do == "raise":
             raise RuntimeError("device-side assert")
         if do == "eat":
@@ -107,6 +116,28 @@ class LightEngine:
     def cut_tokens(self, texts: Sequence[str], lengths: Sequence[int]) -> tuple[int, int]:
         bytearray(self._extra.get("later", 0) << 20)
         return 0, 0
+
+
+_HOLD = """
+import ctypes, sys, time
+status = ctypes.CDLL(None, use_errno=True).ptrace(0x4206, int(sys.argv[1]), 0, 0)  # PTRACE_SEIZE
+print(status, flush=True)
+time.sleep(600)
+"""
+_PR_SET_PTRACER, _ANY = 0x59616D61, ctypes.c_ulong(-1)
+
+
+def hold_this_process(holder: Path) -> None:
+    """A tracer that never looks: the kernel shows the end of the traced process to nobody else, its parent included.
+
+    So the parent waits after SIGKILL as it does when a driver holds the process.
+    """
+    ctypes.CDLL(None).prctl(_PR_SET_PTRACER, _ANY, 0, 0, 0)
+    tracer = subprocess.Popen(
+        [sys.executable, "-c", _HOLD, str(os.getpid())], stdout=subprocess.PIPE, start_new_session=True
+    )
+    assert tracer.stdout is not None
+    holder.write_text(f"{tracer.pid} {tracer.stdout.readline().decode().strip()}", encoding="ascii")
 
 
 def _leave(what: str | None) -> None:
