@@ -263,8 +263,3 @@ class Attempt(Record):
         moved, ended = self.wall_clock_moved_seconds, self.ended_at_utc
         backwards = ended is not None and parse_utc(ended) < parse_utc(self.started_at_utc)
         return backwards or (moved is not None and abs(moved) >= 1)
-
-    @property
-    def configuration_key(self) -> tuple[str, str, str]:
-        """Variant on this hardware with this stack: (gpu declared, variant, manifest's stack is joined later)."""
-        return (self.gpu_declared, self.variant_id, self.corpus_id)

@@ -94,7 +94,7 @@ def make_freeze(campaign: Campaign) -> Frozen:
                 warnings += _check_new_revision(campaign, before, protocol, collected, changes)
                 keep_lock(campaign, before)
                 outcome = "new revision"
-        lock = _new_lock(campaign, collected, variants)
+        lock = _new_lock(collected, variants)
         _move_references(campaign, lock, staging)
         write_lock(campaign, lock)
     return Frozen(lock, outcome, changes, (), warnings)
@@ -189,7 +189,7 @@ def _keep(
     return Frozen(lock, outcome, (), added, collected.warnings)
 
 
-def _new_lock(campaign: Campaign, collected: Collected, variants: tuple[LockedVariant, ...]) -> Lock:
+def _new_lock(collected: Collected, variants: tuple[LockedVariant, ...]) -> Lock:
     """The nonce cannot be known before this moment: an attempt that carries it came after (TI-11)."""
     return Lock(
         judgement=collected.judgement,

@@ -83,11 +83,6 @@ def _action(action: Any) -> Iterator[str]:
 # ---- annotations and attachments -----------------------------------------------------------------
 
 
-def _outside(rectangle: list[float], page: pikepdf.Page) -> bool:
-    x0, y0, x1, y1 = (float(value) for value in page.cropbox)
-    return y0 >= rectangle[3] or x0 >= rectangle[2] or y1 <= rectangle[1] or x1 <= rectangle[0]
-
-
 def _annotations(pdf: pikepdf.Pdf, _: bytes) -> Iterator[str]:
     parents = parent_tree(pdf)
     named = list(pdf.Root.get("/Names", Dictionary()).get("/Dests", Dictionary()).get("/Names", []))[::2]
