@@ -129,7 +129,25 @@ def _settings(by_corpus: Mapping[str, tuple[Judged, ...]]) -> Constraint:
             verdict = complete[-1].verdict
             why = "; ".join(verdict.reasons) if verdict is not None else "-"
             return _make("settings", "not met", say("settings.others", corpus=corpus, why=why or "-"))
+        uneven = _cut_differently(items)
+        if uneven is not None:
+            return _make("settings", "not met", say("settings.cut", corpus=corpus, found=uneven))
     return _make("settings", "met", say("settings.met"))
+
+
+def _cut_differently(items: Iterable[Judged]) -> str | None:
+    """Same texts, tokenizer and limit cut the same: accepted passes that say otherwise did different work (M29).
+
+    Which of them did what was frozen cannot be told. `3 documents, 40 tokens (attempt a)` for the first of each kind.
+    """
+    found: dict[tuple[int, int], str] = {}
+    for item in items:
+        tokens = item.attempt.tokens
+        if item.fate is Fate.ACCEPTED and tokens is not None:
+            found.setdefault((tokens.truncated_documents, tokens.cut_tokens), item.attempt.attempt_id)
+    if len(found) < 2:
+        return None
+    return " against ".join(f"{documents}/{tokens} ({name})" for (documents, tokens), name in found.items())
 
 
 def _enough(deliverables: Sequence[str], summaries: Sequence[Summary], rule: Measurement) -> Constraint:

@@ -58,6 +58,7 @@ SENTENCES: dict[str, str] = {
     "settings.met": "the settings in effect were those asked for",
     "settings.no-pass": "no complete pass over {corpus}",
     "settings.others": "no pass over {corpus} ran as asked for: {why}",
+    "settings.cut": "accepted passes over {corpus} are different work (texts cut/tokens cut): {found}",
     "passes.enough": "{accepted_count} accepted passes, at least {least_count} needed",
     "passes.too-few": "fewer passes than the protocol's minimum: {accepted_count} accepted, {least_count} needed",
     "memory.met": "memory sufficed for every deliverable, long texts included",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from runner.decide.choice import decide
 from runner.decide.model import Constraint
 from runner.decide.sentences import SENTENCES
@@ -222,3 +224,24 @@ def test_a_missing_package_is_never_explained_by_the_deadline() -> None:
     world.passes("A", "b1", 10, 11, 12)
     reason = world.row("A.b1").package_reason
     assert reason is not None and reason.code == "price.unknown"
+
+
+@pytest.mark.parametrize(("third", "chosen"), [(0, "A.b1"), (3, "A.b4")])
+def test_m29_passes_of_one_configuration_that_cut_differently_are_not_one_work(third: int, chosen: str) -> None:
+    world = World(variants=("b1", "b4"))
+    world.passes("A", "b1", 10, 11)
+    world.add("A", "b1", 12, truncated=third)
+    world.passes("A", "b4", 20, 21, 22)
+    found = _constraint(world, "settings")
+    assert found.status == ("not met" if third else "met")
+    assert ("0/0 (a0000) against 3/3 (a0002)" in found.reason.text) is bool(third)
+    decision = world.decision()
+    assert decision.chosen == chosen
+    assert any("different work" in str(row) for row in decision.excluded) is bool(third)
+
+
+def test_m29_a_rejected_pass_that_cut_differently_spoils_nothing() -> None:
+    world = World()
+    world.passes("A", "b1", 10, 11)
+    world.add("A", "b1", 10, truncated=3, accepted=False)
+    assert _constraint(world, "settings").status == "met"

@@ -16,7 +16,7 @@ from runner.measure.memory import THIS_PROCESS, CudaCounters, PassMemory
 from runner.measure.nvml import _NO_SLICE
 from runner.measure.passes import Work
 from runner.measure.rows import verdict_on_end
-from runner.measure.supervisor import ChildEnd
+from runner.measure.supervisor import _STATES, ChildEnd
 from runner.measure.team import Team
 from runner.measure.team_report import RankReport
 from runner.measure.team_report import notes as team_notes
@@ -96,6 +96,7 @@ ENDS = {
     "no result": ended(exit_code=1),
     "too long": ended(signal_number=9, timed_out=True),
     "stopped": ended(exit_code=0, stopped_by="SIGINT"),
+    "held": ended(stuck="SIGKILL did not end process 4711 within 60 s (state D: the kernel or a driver holds it)"),
 }
 
 
@@ -106,6 +107,17 @@ def test_every_way_an_attempt_can_end_is_known(end: ChildEnd) -> None:
     assert error is not None
     assert "“" not in speaker().error(error.kind, error.message)
     assert speaker("tr").error(error.kind, error.message) != f"{error.kind}: {error.message}"
+
+
+@pytest.mark.parametrize(
+    "state", ["", *(f" (state {letter}: {why})" for letter, why in [*_STATES.items(), ("T", "see man proc")])]
+)
+def test_m23_why_a_worker_did_not_end_is_known(state: str) -> None:
+    """As `supervisor` writes it."""
+    words = f"SIGKILL did not end process 4711 within 60 s{state}"
+    for language in ("de", "fr", "tr"):
+        said = speaker(language).recorded(words)
+        assert "4711" in said and "did not" not in said
 
 
 def test_other_peoples_words_stay_as_they_are_between_quotation_marks() -> None:
