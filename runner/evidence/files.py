@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TextIO
+from typing import BinaryIO, TextIO
 
 from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
 
 _LOCK_NAME = ".lock"
+_CHUNK_BYTES = 1 << 20
 _MOST_TRIES = 1000  # far more than others that come and go can cause; a folder that is none ends here
 
 
@@ -21,11 +23,34 @@ def write_atomic(path: Path, data: bytes) -> None:
 
     Missing folders are made. On an error (disk full) the old file stays and the rest is removed.
     """
+    with _whole(path) as stream:
+        stream.write(data)
+
+
+def copy_atomic(source: Path, path: Path, *, size: int, sha256: str) -> None:
+    """`write_atomic` of the first `size` bytes of a file, in parts; InputRefused if they are not those of `sha256`."""
+    digest, left = hashlib.sha256(), size
+    with source.open("rb") as origin, _whole(path) as stream:
+        while left and (chunk := origin.read(min(left, _CHUNK_BYTES))):
+            stream.write(chunk)
+            digest.update(chunk)
+            left -= len(chunk)
+        if left or digest.hexdigest() != sha256:
+            raise InputRefused(
+                "the file changed while it was collected",
+                file=source,
+                next_step="wait until nobody writes there, then run the same command again",
+            )
+
+
+@contextlib.contextmanager
+def _whole(path: Path) -> Iterator[BinaryIO]:
+    """A file beside the place, which it takes when the block has ended well."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.parent / f".{path.name}.{os.getpid()}.tmp"
     try:
         with temporary.open("wb") as stream:
-            stream.write(data)
+            yield stream
             stream.flush()
             os.fsync(stream.fileno())
         temporary.replace(path)

@@ -6,20 +6,22 @@ their places in their own machine's chain, so a row that was lost on the way is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import hashlib
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from runner.errors import InputRefused, show_value
 from runner.evidence.attempt import Attempt, Status
 from runner.evidence.campaign import Campaign
-from runner.evidence.canonical import sha256_file
-from runner.evidence.files import campaign_lock, remove_interrupted_writes, write_atomic
+from runner.evidence.canonical import content_sha256, loads_strict, sha256_bytes, sha256_file
+from runner.evidence.files import campaign_lock, copy_atomic, remove_interrupted_writes, write_atomic
 from runner.evidence.store import AttemptStore, ChainHead, Rows, StoredRow, TornFile, chain_faults
 from runner.flows.inventory import named_files, odd_files
 from runner.protocol.freeze import earlier_locks, load_lock
 from runner.seal.names import name_findings
 
+_CHUNK_BYTES = 1 << 20
 _BESIDE_ROWS = ("manifests", "predictions", "memory", "journals", "exclusions")
 
 
@@ -37,11 +39,36 @@ class Collected:
 
 @dataclass(frozen=True)
 class _Found:
-    """A file beside the rows. `growing`: it belongs to an attempt that had not ended where it lay."""
+    """A file beside the rows, as it was when it was compared: its first `size` bytes.
 
-    data: bytes
+    `growing`: it belongs to an attempt that had not ended where it lay.
+    """
+
     path: Path
+    size: int
+    sha256: str
     growing: bool
+
+    @classmethod
+    def of(cls, path: Path, *, growing: bool) -> _Found:
+        """Size and hash of one reading, in parts: predictions may be larger than the memory."""
+        digest, size = hashlib.sha256(), 0
+        with path.open("rb") as stream:
+            while chunk := stream.read(_CHUNK_BYTES):
+                digest.update(chunk)
+                size += len(chunk)
+        return cls(path, size, digest.hexdigest(), growing)
+
+    def begins_with(self, other: _Found) -> bool:
+        """Whether the other file is a beginning of this one."""
+        left = other.size
+        with self.path.open("rb") as mine, other.path.open("rb") as its:
+            while left:
+                part = its.read(min(left, _CHUNK_BYTES))
+                if not part or mine.read(len(part)) != part:
+                    return False
+                left -= len(part)
+        return other.size <= self.size
 
 
 @dataclass
@@ -213,13 +240,13 @@ def _add_file(merge: _Merge, name: str, path: Path, *, growing: bool) -> None:
     if not path.is_file():
         merge.conflicts.append(f"{path} is not a plain file")
         return
-    found = _Found(path.read_bytes(), path, growing)
+    found = _Found.of(path, growing=growing)
     known = merge.files.setdefault(name, found)
-    if known.data == found.data:
+    if known.sha256 == found.sha256:
         return
-    if known.growing and (not growing or found.data.startswith(known.data)):
+    if known.growing and (not growing or found.begins_with(known)):
         merge.files[name] = found
-    elif not (growing and (not known.growing or known.data.startswith(found.data))):
+    elif not (growing and (not known.growing or known.begins_with(found))):
         merge.conflicts.append(f"two different files have the name records/{name}: {known.path} and {path}")
 
 
@@ -260,17 +287,38 @@ def _ignored(merge: _Merge) -> tuple[str, ...]:
 
 def _write(campaign: Campaign, merge: _Merge) -> tuple[str, ...]:
     """Files first, then rows, then heads: an interrupted collection is repeated, never mistaken for a whole one."""
+    rows = {name: _unchanged(row.path, row.sha256, _content) for name, row in sorted(merge.rows.items())}
+    torn = {name: _unchanged(file.path, file.sha256, sha256_bytes) for name, file in sorted(merge.torn.items())}
     for name, found in sorted(merge.files.items()):
-        _put(campaign.records / name, found.data)
-    added = []
-    for name, row in sorted(merge.rows.items()):
-        if _put(campaign.attempts / f"{name}.json", row.path.read_bytes()):
-            added.append(name)
-    for torn in merge.torn.values():
-        _put(campaign.attempts / torn.path.name, torn.path.read_bytes())
+        target = campaign.records / name
+        if not (target.is_file() and sha256_file(target) == found.sha256):
+            copy_atomic(found.path, target, size=found.size, sha256=found.sha256)
+    added = [name for name, data in rows.items() if _put(campaign.attempts / f"{name}.json", data)]
+    for name, data in torn.items():
+        _put(campaign.attempts / name, data)
     for machine, data in sorted(merge.head_data.items()):
         _put(AttemptStore(campaign).chain_dir / f"{machine}.json", data)
     return tuple(added)
+
+
+def _unchanged(path: Path, sha256: str, fingerprint: Callable[[bytes], str]) -> bytes:
+    """The row that was compared; refused if another one lies there by now, whose files were not looked at."""
+    data = path.read_bytes()
+    if fingerprint(data) != sha256:
+        raise InputRefused(
+            "the row changed while it was collected",
+            file=path,
+            next_step="wait until nobody measures there, then run the same command again",
+        )
+    return data
+
+
+def _content(data: bytes) -> str:
+    """Fingerprint of a row's content; empty if there is no row any more."""
+    try:
+        return content_sha256(loads_strict(data))
+    except InputRefused:
+        return ""
 
 
 def _put(path: Path, data: bytes) -> bool:

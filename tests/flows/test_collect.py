@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from runner.errors import InputRefused, NotAccepted
 from runner.evidence.attempt import Status
 from runner.evidence.campaign import Campaign
 from runner.evidence.canonical import content_sha256
-from runner.evidence.store import AttemptStore, read_attempts
+from runner.evidence.store import AttemptStore, chain_faults, read_attempts
 from runner.flows.collect import collect
 from runner.protocol.freeze import freeze
 from runner.protocol.schema import Lock
@@ -341,18 +342,85 @@ import os, sys
 from pathlib import Path
 import runner.flows.collect as flow
 from runner.evidence.campaign import Campaign
-left, write = {number}, flow.write_atomic
-def writing(path, data):
+left, write, copy = {number}, flow.write_atomic, flow.copy_atomic
+def counting(path, data):
     global left
     if left == 0:
         path.parent.mkdir(parents=True, exist_ok=True)
         (path.parent / f".{{path.name}}.1.tmp").write_bytes(data[: len(data) // 2])
         os._exit(9)
     left -= 1
+def writing(path, data):
+    counting(path, data)
     write(path, data)
-flow.write_atomic = writing
+def copying(source, path, **facts):
+    counting(path, source.read_bytes())
+    copy(source, path, **facts)
+flow.write_atomic, flow.copy_atomic = writing, copying
 flow.collect(Campaign(Path(sys.argv[1])), [Path(name) for name in sys.argv[2:]])
 """
     done = subprocess.run([sys.executable, "-c", code, home.root, *folders], check=False, timeout=60)
     assert done.returncode in (0, 9)
     return done.returncode == 9
+
+
+def test_m51_files_are_copied_in_parts_whatever_their_size(home: Campaign) -> None:
+    """M51: fifteen attempts with ten million predictions each are gigabytes; none of them is held whole."""
+    one = rental(home, "one", machine="m1", first=0)
+    large = 40 << 20
+    with (one.predictions / "a009.parquet").open("wb") as stream:
+        stream.truncate(large)
+    tracemalloc.start()
+    try:
+        collect(home, [one.root])
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (home.predictions / "a009.parquet").stat().st_size == large
+    assert most < large // 2
+
+
+@pytest.mark.parametrize(
+    ("place", "old", "new"),
+    [
+        ("records/attempts/a001.json", b'"seed": 0', b'"seed": 1'),
+        ("records/attempts/a001.json", b"{", b""),
+        ("records/predictions/a001.parquet", b"a", b"b"),
+    ],
+)
+def test_m51_what_changes_between_comparing_and_copying_is_refused(
+    home: Campaign, place: str, old: bytes, new: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """M51: compared was another file than the one that would be copied: no row of it is written."""
+    one = rental(home, "one", machine="m1", first=0)
+
+    def meanwhile(*found: Any) -> tuple[str, ...]:
+        (one.root / place).write_bytes((one.root / place).read_bytes().replace(old, new))
+        return chain_faults(*found)
+
+    monkeypatch.setattr("runner.flows.collect.chain_faults", meanwhile)
+    with pytest.raises(InputRefused, match="changed while it was collected"):
+        collect(home, [one.root])
+    assert not [name for name in files(home) if name.startswith(("records/attempts/", "records/chain/"))]
+
+
+def test_m51_a_journal_that_grows_while_it_is_collected_is_copied_as_it_was_compared(
+    home: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """M51: of an attempt that runs the beginning is copied, and the rest by collecting again after its end."""
+    one = rental(home, "one", machine="m1", first=0, rows=1)
+    predictions = write_predictions(one.predictions / "x.parquet", RIGHT)
+    attempt = make_attempt(one, Lock.load(one.lock), predictions, number=1)
+    store = AttemptStore(one)
+    store.start(attempt.model_copy(update={"status": Status.STARTED, "chain": store.next_link("m1")}))
+    journal = one.journals / "a001.jsonl"
+    journal.parent.mkdir(exist_ok=True)
+    journal.write_bytes(b"first\n")
+
+    def meanwhile(*found: Any) -> tuple[str, ...]:
+        journal.write_bytes(b"first\nsecond\n")
+        return chain_faults(*found)
+
+    monkeypatch.setattr("runner.flows.collect.chain_faults", meanwhile)
+    collect(home, [one.root])
+    assert (home.journals / "a001.jsonl").read_bytes() == b"first\n"
