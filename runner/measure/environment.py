@@ -164,6 +164,7 @@ def torch_facts(torch: Any, device: str) -> dict[str, Any]:
     }
     if device != "cpu":
         matmul = torch.backends.cuda.matmul
+        determinism["tf32_convolution"] = ask("determinism.tf32_convolution", lambda: torch.backends.cudnn.allow_tf32)
         for name in _REDUCED:
             determinism[name] = ask(f"determinism.{name}", lambda name=name: _scalar(getattr(matmul, name)))  # type: ignore[misc]
         for name in _SDPA_KINDS:

@@ -47,8 +47,12 @@ def _card(job: Job) -> int:
 
 
 def _only_fp32(torch: Any) -> None:
-    """fp32 means fp32, whatever an image's variables say (TORCH_ALLOW_TF32_CUBLAS_OVERRIDE)."""
+    """fp32 means fp32, whatever an image's variables say (TORCH_ALLOW_TF32_CUBLAS_OVERRIDE).
+
+    Convolutions have a switch of their own, and torch lets them compute in TF32 unless it is told not to.
+    """
     torch.set_float32_matmul_precision("highest")
+    torch.backends.cudnn.allow_tf32 = False
 
 
 class TorchKit:

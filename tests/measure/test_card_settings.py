@@ -24,9 +24,12 @@ from tests.measure.test_engines import TEXTS, corpus, differences, job_for, work
 
 @pytest.fixture
 def own_precision() -> Iterator[None]:
-    """Products of fp32 as they were before the test."""
+    """Products and convolutions of fp32 as they were before the test."""
+    convolutions = torch.backends.cudnn.allow_tf32
+    torch.backends.cudnn.allow_tf32 = False  # as a worker has it
     yield
     torch.set_float32_matmul_precision("highest")
+    torch.backends.cudnn.allow_tf32 = convolutions
 
 
 class TestFp32:
@@ -46,6 +49,23 @@ class TestFp32:
         torch.set_float32_matmul_precision("high")
         TorchKit().imports()
         assert torch.get_float32_matmul_precision() == "highest"
+
+    def test_convolutions_of_fp32_are_fp32_too(self, own_precision: None) -> None:
+        """torch's own default lets cuDNN shorten them (SqueezeBERT, ConvBERT, DeBERTa have some)."""
+        from runner.measure.kits import TorchKit
+
+        torch.backends.cudnn.allow_tf32 = True
+        assert effective_precision(torch.nn.Linear(2, 2), torch) == "fp32 computed as tf32 or bf16"
+        TorchKit().imports()
+        assert not torch.backends.cudnn.allow_tf32
+        assert effective_precision(torch.nn.Linear(2, 2), torch) == "fp32"
+
+    @pytest.mark.parametrize(("variable", "precision"), [("0", "fp32"), ("1", "fp32 computed as what")])
+    def test_what_nvidias_libraries_read_over_torchs_head_is_not_passed_over(
+        self, own_precision: None, monkeypatch: pytest.MonkeyPatch, variable: str, precision: str
+    ) -> None:
+        monkeypatch.setenv("NVIDIA_TF32_OVERRIDE", variable)
+        assert effective_precision(torch.nn.Linear(2, 2), torch).startswith(precision)
 
     @pytest.mark.parametrize("api", ["legacy", "new", "mixed"])
     def test_mo15_fp32_that_is_computed_shorter_is_not_called_fp32(self, own_precision: None, api: str) -> None:
@@ -130,6 +150,24 @@ class TestGraphsOfTheCard:
         count, reason = engine.recompilations()
         assert count == len(engine.missing_shapes(TEXTS)) == 2
         assert reason is not None and "2 compilation(s) in the timed part, shape 4×" in reason
+
+    def test_ti02_a_graph_recorded_again_in_the_pass_counts_too(
+        self, corpus: Path, monkeypatch: pytest.MonkeyPatch  # noqa: F811
+    ) -> None:  # fmt: skip
+        """torch records anew where it cannot replay: other strides, an output that is still in use."""
+        from runner.measure.clocks import Parts
+        from runner.measure.passes import Work
+        from tests.measure.test_fetch import Remember
+
+        engine = self.engine(corpus, monkeypatch, "reduce-overhead")
+        engine.compile(TEXTS)
+        forward: Any = engine._forward
+        shape = next(iter(forward._model.calls))
+        forward._model.calls[shape] = 1
+        engine.classify(TEXTS, Remember(), Parts(lambda: 0), Work())
+        count, reason = engine.recompilations()
+        assert count == 1
+        assert reason is not None and f"shape {shape[0]}×{shape[1]}" in reason
 
     @pytest.mark.parametrize(
         ("mode", "left"), [("reduce-overhead", "default"), ("max-autotune", "max-autotune-no-cudagraphs")]

@@ -47,16 +47,16 @@ class CompiledForward(PaddedForward):
         self._graphs_at_first = self._graphs_before = self._graphs()
         self._shapes: set[tuple[object, ...]] = set()  # each has its graph of the card, or gets it now
         self._counting = False  # after everything known is compiled
-        self._new_shapes = 0
+        self._new_shapes = self._recorded_before = 0
         self.runs_per_shape = _RUNS_TO_REPLAY if self._replays else 1
         self.recompiled_shapes: list[str] = []
         self.effective |= {"compile": mode, "extra": {"dynamic_shapes": self._dynamic}}
 
     def logits(self, inputs: dict[str, Any]) -> Any:
-        before = self._graphs()
+        before = self._graphs() + self._recorded()
         result = super().logits(inputs)
         first = self._first_of_its_shape(inputs)
-        if self._graphs() != before or first:
+        if self._graphs() + self._recorded() != before or first:
             rows, width = inputs["input_ids"].shape
             self.recompiled_shapes.append(f"{rows}×{width}")
         return result
@@ -80,6 +80,7 @@ class CompiledForward(PaddedForward):
         """Everything known is compiled: from now on a compilation is one too many. The mode in effect."""
         self._graphs_before = self._graphs()
         self._counting = True
+        self._recorded_before = self._recorded()
         self.recompiled_shapes.clear()
         if self._graphs_before == self._graphs_at_first:
             return "none"  # nothing was compiled: the model runs as it is
@@ -88,7 +89,13 @@ class CompiledForward(PaddedForward):
         return self._mode
 
     def recompilations(self) -> int:
-        return self._graphs() - self._graphs_before + self._new_shapes
+        # A new shape is recorded at its second call only; a known one again where torch could not replay its graph.
+        recorded = self._recorded() - self._recorded_before
+        return self._graphs() - self._graphs_before + max(self._new_shapes, recorded)
+
+    def _recorded(self) -> int:
+        """Graphs of the card so far; 0 where there are none, or torch does not tell."""
+        return 0 if self._recordings is None else self._recordings.count or 0
 
     def _graphs(self) -> int:
         from torch._dynamo.utils import counters
@@ -100,23 +107,23 @@ class _Recordings:
     """Graphs of the card that torch recorded: it skips them, with no more than a log line, where they do not fit."""
 
     def __init__(self) -> None:
-        self._count: int | None = 0
+        self.count: int | None = 0
         try:
             from torch._dynamo.callback import CallbackTrigger, callback_handler
         except ImportError:  # an older torch tells nobody
-            self._count = None
+            self.count = None
             return
         self._trigger = CallbackTrigger.CUDAGRAPH_RECORDING
         callback_handler.register_start_callback(self._started)
 
     def _started(self, event: Any) -> None:
-        if self._count is not None and event.callback_trigger is self._trigger:
-            self._count += 1
+        if self.count is not None and event.callback_trigger is self._trigger:
+            self.count += 1
 
     def made(self) -> bool:
         """Whether any was recorded, and none skipped where torch does not tell of recordings."""
-        if self._count is not None:
-            return self._count > 0
+        if self.count is not None:
+            return self.count > 0
         from torch._dynamo.utils import counters
 
         return not counters["inductor"]["cudagraph_skips"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -173,14 +174,18 @@ def effective_precision(model: Any, torch: Any) -> str:
 
 
 def shorter_fp32(torch: Any) -> str | None:
-    """Type in which this process may compute products of fp32; None where fp32 is fp32.
+    """Type in which this process may compute products and convolutions of fp32; None where fp32 is fp32.
 
     Images of a vendor ask for TF32 by a variable; model code of the user's may have asked by either of two APIs,
-    and torch then refuses to answer.
+    and torch then refuses to answer. NVIDIA's libraries read a variable of their own, over torch's head: documented
+    is 0 (never), what else they make of it torch does not see.
     """
+    if os.environ.get("NVIDIA_TF32_OVERRIDE", "0") != "0" and torch.version.hip is None:
+        return "what NVIDIA_TF32_OVERRIDE asks for"
     try:
         highest = torch.get_float32_matmul_precision() == "highest"
-        return None if highest and not torch.backends.cuda.matmul.allow_tf32 else "tf32 or bf16"
+        longest = not (torch.backends.cuda.matmul.allow_tf32 or torch.backends.cudnn.allow_tf32)
+        return None if highest and longest else "tf32 or bf16"
     except RuntimeError:
         return "an unknown type"
 
