@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any
 
+from runner.catalogue.devices import matches
 from runner.errors import InputRefused, show_value
 from runner.evidence.attempt import Attempt, PhaseName, Status
 from runner.evidence.campaign import Campaign
@@ -34,6 +36,7 @@ def contradictions(campaign: Campaign, rows: Rows) -> tuple[tuple[str, str], ...
         for words in (*_of_row(attempt, known), *_of_journal(campaign, attempt))
     ]
     found += [(f"records/attempts/{name}.json", words) for name, words in _of_processes(rows.attempts)]
+    found += [(f"records/attempts/{name}.json", words) for name, words in _of_devices(campaign, rows.attempts)]
     named = {path for attempt in rows.attempts for path in _named(attempt)}
     return (*found, *_of_no_row(campaign, known | {torn.path.stem for torn in rows.torn}, named))
 
@@ -58,6 +61,19 @@ def _of_row(attempt: Attempt, known: set[str]) -> Iterator[str]:
         between = (parse_utc(attempt.ended_at_utc) - parse_utc(attempt.started_at_utc)).total_seconds()
         if attempt.pass_seconds > between + _CLOCK_SECONDS:
             yield f"a pass of {attempt.pass_seconds} s, between a start and an end that are {between:.0f} s apart"
+
+
+def _of_devices(campaign: Campaign, attempts: Sequence[Attempt]) -> Iterator[tuple[str, str]]:
+    """`measure` writes no completed row of a card that is not the declared one (M11); hardware without tariff is
+    left alone, as is a PDF alone, whose tariffs may not be there."""
+    if not campaign.tariffs.is_file():
+        return
+    fits = cache(lambda gpu, name: matches(gpu, name, campaign.tariffs) is not False)
+    for attempt in attempts:
+        gpu, names = attempt.gpu_declared, attempt.devices_found
+        if gpu == "cpu" or attempt.status is not Status.COMPLETED or (names and all(fits(gpu, name) for name in names)):
+            continue
+        yield attempt.attempt_id, f"declared {gpu}, measured on {', '.join(map(show_value, names)) or 'no card'}"
 
 
 def _of_processes(attempts: Sequence[Attempt]) -> Iterator[tuple[str, str]]:

@@ -325,7 +325,7 @@ def test_the_list_of_an_archive_is_no_list_of_a_note(campaign: Campaign) -> None
 
 def measured_once(campaign: Campaign, seconds: float = 3.0, **changes: Any) -> Attempt:
     """One more row, named as `measure` names it, with the journal that its worker would have written."""
-    attempt_id = "0009-cpu-b1-p4-0123abcd"
+    attempt_id = changes.get("attempt_id", "0009-cpu-b1-p4-0123abcd")
     events = [
         {"event": "start", "mono_ns": 0, "attempt_id": attempt_id, "total": 10, "pid": 1},
         {"event": "phase", "mono_ns": 10**9, "phase": "pass"},
@@ -352,20 +352,32 @@ CONTRADICTIONS: dict[str, tuple[dict[str, Any], str]] = {
     "fewer documents": ({"completed_documents": 9, "status": Status.COMPLETED}, "9 documents, its journal says '10'"),
     "another variant": ({"variant_id": "b4"}, "its name is of another variant or pass"),
     "another pass": ({"slot": Slot(pass_index=4, position=0)}, "its name is of another variant or pass"),
+    "another card": (
+        {"attempt_id": "0009-b200-b1-p4-0123abcd", "gpu_declared": "b200", "devices_found": ("NVIDIA H200",)},
+        "declared b200, measured on 'NVIDIA H200'",
+    ),
+    "no card": (
+        {"attempt_id": "0009-b200-b1-p4-0123abcd", "gpu_declared": "b200", "devices_found": ()},
+        "declared b200, measured on no card",
+    ),
     "a retry of nothing": ({"retry_of": "0008-cpu-b1-p4-0123abcd"}, "runs '0008-cpu-b1-p4-0123abcd' again"),
 }
 
 
-@pytest.mark.parametrize("name", CONTRADICTIONS)
-def test_m50_a_row_that_its_own_journal_clock_or_name_contradicts_is_found(campaign: Campaign, name: str) -> None:
-    """Edited with its chain, hashes, verdict and signature made anew: what was written beside it says otherwise."""
-    changes, words = CONTRADICTIONS[name]
+@pytest.mark.parametrize("kind", CONTRADICTIONS)
+def test_m50_a_row_that_its_own_journal_clock_or_name_contradicts_is_found(campaign: Campaign, kind: str) -> None:
+    """Edited with its chain, hashes, verdict and signature made anew: what was written beside it says otherwise.
+
+    M11: a card that is not the declared one was never measured, whatever a row says.
+    """
+    changes, words = CONTRADICTIONS[kind]
     measured_once(campaign, **changes)
     judge_campaign(campaign)
     make_report(campaign, environ={})
     found = verify(campaign.root)
     (step,) = (step for step in found.steps if step.name == "files of the attempts")
-    assert step.status == "failed" and step.files == ("records/attempts/0009-cpu-b1-p4-0123abcd.json",)
+    name = changes.get("attempt_id", "0009-cpu-b1-p4-0123abcd")
+    assert step.status == "failed" and step.files == (f"records/attempts/{name}.json",)
     assert words in step.details[0]
 
 
