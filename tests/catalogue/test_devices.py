@@ -79,17 +79,17 @@ def test_patterns_that_are_invalid_match_all_or_could_take_long_are_refused(patt
 )
 def test_useful_patterns_are_allowed_and_fast(pattern: str) -> None:
     compiled = check_pattern(pattern)
-    started = time.perf_counter()
+    started = time.process_time()
     for text in ("NVIDIA " * 28, "a" * 200, "GeForce RTX 4090" * 12):
         compiled.fullmatch(text[:200])
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1
 
 
 def test_the_worst_allowed_pattern_stays_fast() -> None:
     compiled = check_pattern("(?:a?a?a?a?a?a?a?a?)a*a*b")
-    started = time.perf_counter()
+    started = time.process_time()
     assert compiled.fullmatch("a" * 200) is None
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
 
 
 def test_two_patterns_for_one_gpu_are_refused(tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ import pytest
 from runner.cli.main import run
 from runner.evidence.campaign import Campaign
 from runner.flows.archive import make_archive
+from runner.flows.verification import Step
 from runner.note.build import note_markdown
 from runner.protocol.freeze import freeze
 from runner.seal.container import read_container
@@ -194,6 +196,15 @@ def flip(data: bytes, rng: random.Random) -> bytes:
     return bytes(changed)
 
 
+@contextmanager
+def pages_left_alone() -> Iterator[None]:
+    """Found must be by the checks of bytes: to make the pages again takes longest and would find it as well."""
+    with pytest.MonkeyPatch.context() as patch:
+        left = Step("text of the note", "not checked", "left alone")
+        patch.setattr("runner.flows.recompute.recompute_pages", lambda campaign: left)
+        yield
+
+
 @pytest.mark.parametrize("change", [cut, put_in, flip])
 def test_changes_of_each_kind_through_the_command(
     campaign: Campaign, tmp_path: Path, change: Callable[[bytes, random.Random], bytes]
@@ -207,7 +218,8 @@ def test_changes_of_each_kind_through_the_command(
         data = path.read_bytes()
         for _ in range(3):
             path.write_bytes(change(data, rng))
-            assert run(folder) in (2, 3), name
+            with pages_left_alone():
+                assert run(folder) in (2, 3), name
         path.write_bytes(data)
     alone = tmp_path / "alone"
     alone.mkdir()
@@ -229,7 +241,8 @@ def test_parts_of_two_notes_do_not_go_together(campaign: Campaign, tmp_path: Pat
         theirs = other.note / path.relative_to(campaign.note)
         if theirs.is_file() and theirs.read_bytes() != data:
             path.write_bytes(theirs.read_bytes())
-            assert run(["--campaign", str(campaign.root), "verify"]) == 3, path.name
+            with pages_left_alone():
+                assert run(["--campaign", str(campaign.root), "verify"]) == 3, path.name
             path.write_bytes(data)
             swapped += 1
     assert swapped >= 8
