@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from runner.cli.main import run as runner
-from runner.evidence.attempt import Status
+from runner.evidence.attempt import Attempt, Status
 from runner.evidence.campaign import Campaign
 from runner.evidence.manifest import Manifest
 from runner.evidence.store import read_attempts
+from runner.measure.environment import ALLOWED_VARIABLES
 from runner.protocol.freeze import freeze
 from tests.support.small_campaign import PROTOCOL, make_campaign
 
@@ -94,6 +95,35 @@ def test_mo09_mo19_the_records_say_padding_side_and_kind_of_tokenizer(campaign: 
         assert manifest.tokenizer["kind"] == "fast"
         assert manifest.tokenizer["padding_side_of_files"] == "left"
         assert manifest.packages["transformers"] and manifest.packages["tokenizers"]
+        everything_of_m9(row, manifest)
+
+
+SECTIONS: dict[str, set[str]] = {
+    "runtime": {"torch", "cuda", "hip", "cudnn", "nccl"},
+    "host": {"cpu", "cpus_usable", "memory_bytes", "memory_limit", "cpu_quota", "os", "kernel", "container"},
+    "python": {"implementation", "version"},
+    "code": {"commit", "dirty", "version"},
+    "determinism": {"deterministic_algorithms", "cudnn_benchmark", "tf32_matmul", "threads"},
+    "model": {"architecture", "model_type"},
+    "tokenizer": {"class", "kind"},
+    "installation": {"seconds"},
+    "driver": set(),  # of cards only
+}
+IN_EFFECT = ("precision", "quantization", "compile", "attention", "padding", "padding_side", "truncation", "max_length")
+
+
+def everything_of_m9(row: Attempt, manifest: Manifest) -> None:
+    """M9: row and manifest together hold all that the rule lists; each null of a section has its reason (M8: code)."""
+    content = manifest.as_json()
+    for section, keys in SECTIONS.items():
+        assert keys <= content[section].keys(), section
+        for key, value in content[section].items():
+            assert value is not None or manifest.reasons.get(f"{section}.{key}"), f"{section}.{key}: null, no reason"
+    assert manifest.gpus == () and manifest.rocm.verdict == "not applicable" and manifest.rocm.detail
+    assert set(manifest.environment) <= set(ALLOWED_VARIABLES)
+    effective = row.effective
+    assert effective is not None and not [name for name in IN_EFFECT if getattr(effective, name) is None]
+    assert row.seed == 0 and row.devices_found == (manifest.host["cpu"],)
 
 
 NO_LIMIT = 1000000000000000019884624838656
