@@ -70,7 +70,7 @@ PARTS = {
     "measure": ("torch", "transformers", "safetensors", "huggingface_hub", "pynvml", "psutil"),
     "report": (
         "jinja2", "markdown_it", "mdit_py_plugins", "yaml", "babel", "matplotlib", "weasyprint", "pydyf", "fontTools",
-        "pikepdf", "pyhanko", "cryptography", "bagit",
+        "pikepdf", "pyhanko", "cryptography",
     ),
 }  # fmt: skip
 
