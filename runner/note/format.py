@@ -123,6 +123,13 @@ class Formatter:
             return self.elapsed(near if near != shown * 3600 else exact(seconds))
         return f"{self.decimal(shown, 0 if whole else 1)}{NO_BREAK}h"
 
+    def parts_of(self, whole: Number, part: Number) -> tuple[str, str]:
+        """A part of an elapsed time to the minute, and the rest: what is shown adds up to the whole."""
+        total, size = exact(whole), exact(part)
+        step = 60 if size >= 3600 else 1
+        near = min(round_half_up(size / step, 0) * step, total)
+        return self.elapsed(near), self.elapsed(total - near)
+
     def elapsed(self, seconds: Number) -> str:
         """`96 h`, `1 h 30 min`, `72 h 1 s`: exact to the millisecond, without the parts that are 0."""
         rounded = round_half_up(exact(seconds), 3)

@@ -14,7 +14,7 @@ from runner.evidence.model import Record
 from runner.note.format import Formatter, exact_fraction
 from runner.note.i18n import N_, Catalogue
 from runner.note.markdown import shortened
-from runner.note.recorded import STATUS_NAMES, translated
+from runner.note.recorded import CHECK_NAMES, STATUS_NAMES, translated
 from runner.note.recorded import kind as error_kind
 from runner.units import round_half_up
 
@@ -61,7 +61,13 @@ class Speaker:
                 return self.fmt.local_instant(value, self.zone)
             case "count":
                 return self.fmt.integer(value)
-            case "value" | "minimum" if _DECIMAL.fullmatch(value):
+            case "minimum" if _DECIMAL.fullmatch(value):
+                return self.fmt.plain(value)
+            case "metric" if value in CHECK_NAMES:
+                return self.say(CHECK_NAMES[value])
+            case "group":
+                return value.replace("=", " = ", 1)
+            case "value" if _DECIMAL.fullmatch(value):
                 return self.fmt.plain(f"{round_half_up(Decimal(value), 3).normalize():f}")
             case "constraint" if value in CONSTRAINT_NAMES:
                 return self.say(CONSTRAINT_NAMES[value])

@@ -94,3 +94,37 @@ def speaker_sentence(language: str) -> str:
     """Start of the reason for the open deadline, as the note says it."""
     reason = say("deadline.as-planned", slack_hours="0")
     return Speaker(load_catalogue(TEMPLATES, language), Formatter(language)).sentence(reason).partition(";")[0].rstrip()
+
+
+@pytest.mark.parametrize(
+    ("window", "busy", "shown"),
+    [
+        (345600, "103500", ("28 h 45 min", "67 h 15 min")),
+        (345600, "68464", ("19 h 1 min", "76 h 59 min")),
+        (345600, "40", ("40 s", "95 h 59 min 20 s")),
+        (3600, "3600", ("1 h", "0 h")),
+    ],
+)
+def test_m34_busy_and_waiting_add_up_to_the_window_as_shown(window: int, busy: str, shown: tuple[str, str]) -> None:
+    """28.75 h and 67.25 h, each rounded by itself, would add up to more than 96 h."""
+    found = Formatter("en").parts_of(str(window), busy)
+    assert tuple(text.replace("\u00a0", " ") for text in found) == shown
+
+
+@pytest.mark.parametrize(("language", "words"), [("en", "drop 0"), ("de", "Abfall 0"), ("fr", "baisse 0")])
+def test_a_check_is_called_by_its_word_and_a_minimum_as_it_was_frozen(language: str, words: str) -> None:
+    speaker = Speaker(load_catalogue(TEMPLATES, language), Formatter(language))
+    drop = {"metric": "drop", "value": "0.000", "minimum": "0.01", "corpus": "final", "name": "cpu.b1"}
+    assert words in speaker.sentence(say("what-if.quality-all", **drop))
+    group = {"metric": "accuracy", "value": "0.850", "minimum": "0.80", "group": "stratum=long"}
+    text = speaker.sentence(say("what-if.quality", corpus="final", name="cpu.b1", **group))
+    assert "stratum = long" in text and f"{Formatter(language).plain('0.80')}" in text
+
+
+def test_m24_no_counter_is_called_unread_where_nothing_was_measured_or_accepted() -> None:
+    """And tokens that accepted passes do not report are not told as a want of accepted passes."""
+    failed = (GOLDEN / "all-failed.en.qmd").read_text(encoding="utf-8")
+    assert "No pass was accepted: no peak of one can be shown." in failed
+    assert "could be read in an accepted pass" not in failed
+    work = (TEMPLATES / "sections" / "work.qmd").read_text(encoding="utf-8")
+    assert work.index("not durations.accepted") < work.index("No pass was accepted: no token is counted")

@@ -19,16 +19,20 @@ _WHOLE_FROM = 1000  # texts per second
 
 
 def durations(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
-    """One row per configuration, corpus and seed, with every raw duration."""
-    return {"rows": [_duration_row(name, summary, speaker) for name, _, summary in _named(evidence)]}
+    """One row per configuration, corpus and seed, with every raw duration; whether any pass was accepted."""
+    return {
+        "rows": [_duration_row(name, summary, speaker) for name, _, summary in _named(evidence, speaker)],
+        "accepted": any(summary.accepted for row in evidence.measured_rows for summary in row.summaries),
+    }
 
 
-def _named(evidence: Evidence) -> Iterator[tuple[str, BalanceRow, Summary]]:
+def _named(evidence: Evidence, speaker: Speaker) -> Iterator[tuple[str, BalanceRow, Summary]]:
     """Every summary with its configuration's name; of several corpora or seeds, with these too."""
     several = len(evidence.lock.judgement.corpora) > 1 or len(evidence.protocol.measurement.seeds) > 1
     for row in evidence.shown_rows:
         for summary in row.summaries:
-            more = f" · {summary.corpus_id} · seed {summary.seed}" if several else ""
+            seed = speaker.catalogue.gettext("seed %(seed)s", seed=str(summary.seed))
+            more = f" · {summary.corpus_id} · {seed}" if several else ""
             yield row.configuration_id + more, row, summary
 
 
@@ -111,7 +115,7 @@ def waste(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
     """Tokens of the texts against tokens computed: the difference is padding."""
     fmt = speaker.fmt
     rows = []
-    for name, _, summary in _named(evidence):
+    for name, _, summary in _named(evidence, speaker):
         real, computed = summary.real_tokens, summary.computed_tokens
         padding = None if real is None or not computed else Decimal(computed - real) / Decimal(computed)
         rows.append(
@@ -131,7 +135,7 @@ def utilisation(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
     """Share of the device's own matrix rate: of the texts' operations, and of those executed; unknown has a reason."""
     rows = []
     told = {attempt.attempt_id: attempt for attempt in with_fastest_rates(evidence.counted_attempts)}
-    for name, row, summary in _named(evidence):
+    for name, row, summary in _named(evidence, speaker):
         shares = {"utilisation_real": summary.utilisation_real, "utilisation_executed": summary.utilisation_executed}
         unknown = [key for key, value in shares.items() if value is None]
         real, executed = (

@@ -154,7 +154,7 @@ def _window_fact(evidence: Evidence, row: BalanceRow | None, speaker: Speaker) -
     value = " – ".join(dict.fromkeys((fmt.hours(sizes[0]), fmt.hours(sizes[-1]))))
     below = t.gettext("of the options with an accepted pass")
     if row is not None:
-        busy, waiting = fmt.hours(windows[0].busy_seconds), fmt.hours(windows[0].waiting_seconds)
+        busy, waiting = fmt.parts_of(windows[0].window_seconds, windows[0].busy_seconds)
         below = t.gettext("%(busy)s busy, %(waiting)s waiting", busy=busy, waiting=waiting)
     return {"label": t.gettext("Access window"), "value": value, "below": below}
 

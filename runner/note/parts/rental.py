@@ -38,14 +38,15 @@ def rental(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
     rented = [item for item in evidence.shown_rows if not item.own_machine]
     happened = _common([line for item in evidence.shown_rows for line in _happened(item, speaker)], speaker)
     packages = _packages(evidence, window, row, speaker)
+    busy, waiting = speaker.fmt.parts_of(window.window_seconds, window.busy_seconds)
     return {
         "for": row.configuration_id if row else "",
         "zone": evidence.plan.zone,
         "tasks": [_task(task, evidence, speaker) for task in window.tasks],
         "moved": any(task.moved for task in window.tasks),
         "window": speaker.fmt.hours(window.window_seconds),
-        "busy": speaker.fmt.hours(window.busy_seconds),
-        "waiting": speaker.fmt.hours(window.waiting_seconds),
+        "busy": busy,
+        "waiting": waiting,
         "windows": [
             _window_row(item, evidence, speaker) for item in evidence.shown_rows if item in evidence.timed_rows
         ],
@@ -151,11 +152,12 @@ def _task(task: Any, evidence: Evidence, speaker: Speaker) -> dict[str, str]:
 def _window_row(row: BalanceRow, evidence: Evidence, speaker: Speaker) -> dict[str, str]:
     fmt, window = speaker.fmt, row.window
     assert window is not None
+    busy, waiting = fmt.parts_of(window.window_seconds, window.busy_seconds)
     return {
         "name": row.configuration_id,
         "window": fmt.hours(window.window_seconds),
-        "busy": fmt.hours(window.busy_seconds),
-        "waiting": fmt.hours(window.waiting_seconds),
+        "busy": busy,
+        "waiting": waiting,
         "delivered": fmt.calendar_time(window.delivered_at_utc, evidence.plan.zone),
         "slack": fmt.hours(window.deadline_slack_seconds),
         "package": package_words(row, speaker),
