@@ -16,11 +16,16 @@ from runner.evidence.campaign import Campaign
 from runner.flows.again import set_up_again
 from runner.flows.archive import make_archive
 from runner.flows.compare import compare
-from runner.protocol.freeze import freeze
+from runner.note.build import note_markdown
+from runner.note.i18n import load_catalogue
+from runner.protocol.freeze import freeze, make_freeze
 from runner.protocol.read import read_protocol
 from runner.protocol.schema import Lock
 from tests.flows.conftest import measured_campaign
-from tests.support.small_campaign import PROTOCOL, make_attempt, store_attempt, write_predictions
+from tests.support.small_campaign import PROTOCOL, ROWS, make_attempt, store_attempt, write_predictions
+from tests.support.small_campaign import make_campaign as small_campaign
+
+PROJECT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +48,23 @@ def test_the_same_experiment_from_an_archive(archive: Path, reported: Path, tmp_
     assert lock.protocol.quality == old.protocol.quality
     assert lock.variants == old.variants
     assert made.note_id in new.protocol.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("seen", [True, False])
+def test_m4_a_campaign_on_a_corpus_used_before_says_so_in_its_note(tmp_path: Path, seen: bool) -> None:
+    """M4, M47: said at the freeze and in the note, in its language; of another corpus nothing is said."""
+    mark = f'id = "small-final"\nseen_before = {str(seen).lower()}\n'
+    campaign = small_campaign(tmp_path, protocol=PROTOCOL.replace('id = "small-final"\n', mark))
+    frozen = make_freeze(campaign)
+    assert any("small-final was seen before" in warning for warning in frozen.warnings) is seen
+    shutil.copyfile(PROJECT / "tariffs.csv", campaign.tariffs)
+    path = write_predictions(campaign.predictions / "a000.parquet", [(row[0], row[2]) for row in ROWS])
+    store_attempt(campaign, make_attempt(campaign, frozen.lock, path))
+    assert run(["--campaign", str(tmp_path), "validate"]) == run(["--campaign", str(tmp_path), "decide"]) == 0
+    for language in ("en", "de", "tr", "fr"):
+        words = load_catalogue(PROJECT / "templates", language).gettext("corpus seen before")
+        (row,) = [line for line in note_markdown(campaign, language).splitlines() if line.startswith("| small-final |")]
+        assert (words in row) is seen
 
 
 def test_from_a_folder_with_another_model(reported: Path, tmp_path: Path) -> None:

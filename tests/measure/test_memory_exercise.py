@@ -85,7 +85,7 @@ def test_it_checks_its_environment_first(tmp_path: Path) -> None:
 
 @pytest.mark.e2e
 def test_estimate_and_observation_side_by_side() -> None:
-    """The weights agree exactly with the loaded tensors; every observation names counter and scope."""
+    """M25: the weights agree exactly with the loaded tensors; every observation names counter and scope."""
     found = subprocess.run(
         [sys.executable, str(SCRIPT), "--model", str(MODEL), "--batch", "4", "--length", "128", "--json"],
         capture_output=True,
@@ -134,7 +134,7 @@ print("DRAWN", json.dumps({"drawn": drawn, "found": [
 
 @pytest.mark.e2e
 def test_the_notebook_runs_from_top_to_bottom_in_the_lab_folder(tmp_path: Path) -> None:
-    """With the script beside it, as `make lab` lays them out; no output is stored in the file."""
+    """M25: with the script beside it, as `make lab` lays them out; no output is stored in the file."""
     notebook = ROOT / "docs" / "memory.ipynb"
     cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
     assert all(cell.get("outputs", []) == [] and cell.get("execution_count") is None for cell in cells)
