@@ -146,6 +146,7 @@ def new(
 
     Existing files are never replaced.
     """
+    from runner.pricing.times import parse_instant
     from runner.protocol.start import Answers, Calendar, start_protocol
 
     campaign = Campaign(session.root)
@@ -156,7 +157,16 @@ def new(
             column=missing,
             next_step="give both, such as --start 2027-10-04T09:00 --deadline 2027-10-09T12:00, or neither",
         )
-    calendar = None if start is None or deadline is None else Calendar(zone, start, deadline)
+    calendar = None
+    if start is not None and deadline is not None:
+        if parse_instant(deadline, zone, name="--deadline") <= parse_instant(start, zone, name="--start"):
+            raise InputRefused(
+                "the deadline is not after the start",
+                column="--deadline",
+                value=deadline,
+                next_step="give a --deadline after --start",
+            )
+        calendar = Calendar(zone, start, deadline)
     sizes = parse_batches(batches)
     started = start_protocol(campaign, Answers(batches=sizes, group_columns=group_columns, **answers), calendar)
     lines = [f"written: {campaign.protocol}"]

@@ -139,3 +139,27 @@ def test_the_embedded_protocol_says_nothing_that_the_schema_forbids() -> None:
     known = json.loads(schema_json())["properties"]
     assert set(content) <= set(known)
     read_protocol(ROOT / "protocol" / "quality-protocol.toml")
+
+
+@pytest.mark.parametrize(
+    ("start", "deadline", "zone", "words"),
+    [
+        ("tomorrow", "2027-10-09T12:00", "UTC", "option --start"),
+        ("2027-10-04T09:00", "soon", "UTC", "option --deadline"),
+        ("2027-02-30T09:00", "2027-10-09T12:00", "UTC", "2027-02-30 is not a day"),
+        ("2027-03-28T02:30", "2027-10-09T12:00", "Europe/Berlin", "does not exist"),
+        ("2027-10-04T09:00", "2027-10-09T12:00", "CEST", "not an IANA zone name"),
+        ("2027-10-04T09:00", "2027-10-04T09:00", "UTC", "the deadline is not after the start"),
+    ],
+)
+def test_m34_new_writes_no_plan_that_no_calendar_can_hold(
+    start: str, deadline: str, zone: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """M34: times are refused when they are given, not when the freeze meets them; nothing is written."""
+    campaign = make_campaign(tmp_path)
+    campaign.protocol.unlink()
+    campaign.plan.unlink()
+    options = ["--start", start, "--deadline", deadline, "--zone", zone]
+    assert run(["--campaign", str(tmp_path), *NEW, *options]) == 2
+    assert words in capsys.readouterr().err
+    assert not campaign.protocol.exists() and not campaign.plan.exists()
