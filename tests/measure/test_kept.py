@@ -7,6 +7,7 @@ the next attempt." Real processes around an engine without torch; with torch: `t
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -149,15 +150,46 @@ def test_m21_a_process_that_is_not_as_it_was_is_not_used_again_and_the_row_says_
     assert not any(running(pid) for pid in set(pids(campaign)))
 
 
-def test_m21_variables_that_an_attempt_sets_are_taken_back_and_its_words_are_its_own(tmp_path: Path) -> None:
-    """Each attempt adds an x to a variable: none sees that of another. What the third prints stands in its row."""
+@pytest.mark.parametrize("there", ["", "own "])
+def test_m21_variables_that_an_attempt_sets_are_taken_back_and_its_words_are_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: str
+) -> None:
+    """Each attempt adds an x to a variable, new or there already: none sees that of another.
+
+    What the third prints stands in its row.
+    """
+    if there:
+        monkeypatch.setenv("LEFT_BEHIND", there)
     own = {4: {"do": "exit", "at": 0}}
     campaign = light_campaign(tmp_path, batches=(1, 2, 4), passes=2, process="kept", leave="variable", own=own)
     run(campaign, passes=1)
     first, second, third = read_attempts(campaign)
-    assert first.notes == second.notes == ("variable: x",)
+    assert first.notes == second.notes == (f"variable: {there}x",)
     assert third.process is not None and third.process.served_before == 2
     assert third.notes == ("last line of the worker: giving up",)
+
+
+def test_re01_a_worker_ends_itself_after_an_attempt_that_was_not_completed(tmp_path: Path) -> None:
+    """Unasked, with an order still waiting; that attempt is not reported as one to go on from."""
+    code = (
+        "import sys\nfrom types import SimpleNamespace\nfrom runner.measure import kept\n"
+        "kept.Job = SimpleNamespace(load=lambda path: SimpleNamespace(result=str(path)))\n"
+        "statuses = iter(sys.argv[1:])\nkept.serve(None, lambda job, kit, life: next(statuses))\n"
+    )
+    read_end, write_end = os.pipe()
+    worker = subprocess.Popen(
+        [sys.executable, "-c", code, "completed", "failed", "completed"],
+        cwd=ROOT, stdin=subprocess.PIPE, pass_fds=(write_end,),
+    )  # fmt: skip
+    os.close(write_end)
+    assert worker.stdin is not None
+    for number in range(3):
+        worker.stdin.write(json.dumps({"job": str(tmp_path / str(number)), "reports": write_end}).encode() + b"\n")
+    worker.stdin.close()
+    with os.fdopen(read_end, "rb") as reports:  # to its end: the worker is gone
+        found = reports.read()
+    assert worker.wait(30) == 0
+    assert found.count(b"problem") == 1
 
 
 def test_me01_peaks_of_earlier_attempts_are_not_those_of_a_later_one(tmp_path: Path) -> None:
