@@ -80,6 +80,14 @@ def test_each_field_that_differs_is_named(change: dict[str, object], field: str)
     assert refused.value.exit_code == 3 and refused.value.file == "rental.toml"
 
 
+@pytest.mark.parametrize(("days", "end"), [(3, "2027-10-07T09:00+02:00"), (30, "2027-11-03T08:00+01:00")])
+def test_m46_another_package_is_named_with_both_numbers(days: int, end: str) -> None:
+    """M46: package; its own period is right for it, and is not the one that was decided."""
+    found = match_rental(RENTAL.model_copy(update={"days": days, "ends_at": end}), EXPECTED)
+    (item,) = [item for item in found.mismatches if item.field == "days"]
+    assert (item.expected, item.found) == ("7", str(days))
+
+
 def test_all_fields_that_differ_are_named_at_once() -> None:
     found = match_rental(RENTAL.model_copy(update={"days": 30, "lots": 9}), EXPECTED)
     assert [item.field for item in found.mismatches] == ["lots", "days", "period"]
