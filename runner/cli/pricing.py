@@ -10,6 +10,7 @@ import click
 
 from runner.cli.output import Output, Session, runner_command
 from runner.cli.seal import LANGUAGE_METAVAR
+from runner.cli.values import named_as
 from runner.cli.window import END, START, ZONE, hours_number, span, tasks_window
 from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
@@ -207,13 +208,15 @@ def _money(value: Decimal | None) -> str | None:
     envvar="NOTE_LANG",
     help="of the page (default: that of the note that is there, else en); also NOTE_LANG",
 )
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="write the page here instead of note/")
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="write it here (.html) instead of note/")
 def calculator(session: Session, language: str | None, out: Path | None) -> Output:
     """Write note/calculator.html from tariffs.csv: the price command as one page, without network."""
     from runner.flows.standing import language_of
     from runner.note.calculator import write_calculator  # the note's room is not needed for the other commands
 
     campaign = Campaign(session.root)
+    if out is not None:
+        named_as(out, ".html", "--out")
     written = write_calculator(campaign, language_of(campaign, language), out)
     path = str(written) if out is not None else campaign.relative(written)
     return Output([f"calculator: {path}"], {"path": path})

@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from runner.cli.output import Output, Session, runner_command
+from runner.cli.values import named_as
 from runner.decide.sentences import say
 from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
@@ -58,7 +59,9 @@ ZONE = click.option("--zone", help="IANA zone of --start and --end, such as Euro
 )
 @click.option("--configuration", help="variant id: adds the tasks of this configuration")
 @click.option(
-    "--calendar", type=click.Path(dir_okay=False, path_type=Path), help="also write the tasks as an iCalendar file"
+    "--calendar",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="also write the tasks as a calendar (.ics)",
 )
 @click.option(
     "--write-plan",
@@ -108,6 +111,8 @@ def window(
         raise InputRefused("--write-plan needs the times of --tasks", next_step="runner window --tasks moved.ics")
     if measured and (configuration is None or tasks is not None):
         raise InputRefused("--measured needs the plan and --configuration", next_step="add --configuration b1")
+    if calendar is not None:
+        named_as(calendar, ".ics", "--calendar")
     told = _Told()
     if tasks is not None:
         plans = ("--configuration", "--happened", *(() if new_plan else ("--plan",)))

@@ -256,3 +256,15 @@ def test_a_refused_window_has_written_no_plan(capsys: pytest.CaptureFixture[str]
         capsys, "window", "--tasks", str(file), "--write-plan", str(target), "--against", str(tmp_path / "none.csv")
     )
     assert status == 2 and not target.exists()
+
+
+@pytest.mark.parametrize("command", [("window", "--calendar"), ("calculator", "--out")], ids=["calendar", "page"])
+def test_a_file_of_another_kind_is_never_written_over(
+    command: tuple[str, ...], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """M34, M41: `--calendar protocol/plan.toml` would have put a calendar in the place of the plan that it shows."""
+    file = tmp_path / "plan.toml"
+    file.write_text("a plan\n", encoding="utf-8")
+    status, out, err = call(capsys, *command, str(file))
+    assert (status, out) == (2, "") and command[1] in err
+    assert file.read_text(encoding="utf-8") == "a plan\n"
