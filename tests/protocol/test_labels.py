@@ -178,8 +178,10 @@ def test_mo_07_effective_length(tmp_path: Path) -> None:
         effective_max_length(case / "b", None)
     requested = json.loads((case / "c" / "protocol.json").read_text())["max_length"]
     assert effective_max_length(case / "c", requested) == 256
-    with pytest.raises(InputRefused, match="above the model's limit 512"):
-        effective_max_length(case / "c", 1024)
+    assert effective_max_length(case / "c", 512) == 512, "the limit itself may be asked for"
+    for above in (513, 1024):
+        with pytest.raises(InputRefused, match=f"max_length {above} is above the model's limit 512"):
+            effective_max_length(case / "c", above)
 
 
 def test_positions_behind_the_padding_are_not_usable(tmp_path: Path) -> None:
