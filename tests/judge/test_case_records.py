@@ -157,6 +157,12 @@ def test_ti_11_order_is_proved_by_the_nonce(campaign: Campaign, lock: Lock, pred
         parse_utc(lock.frozen_at_utc).replace(microsecond=0)
         - (parse_utc("2026-05-04T12:00:00Z") - parse_utc("2026-05-04T11:52:00Z"))
     )
+    assert (
+        judge_attempt(
+            campaign, lock, make_attempt(campaign, lock, predictions, started_at_utc=lock.frozen_at_utc)
+        ).warnings
+        == ()
+    ), "at the very instant of the freeze is not before it"
     lock = lock.model_copy(update={"frozen_on": "M1"})
     chain = make_attempt(campaign, lock, predictions).chain.model_copy(update={"machine_id": "M2"})
     with_nonce = make_attempt(campaign, lock, predictions, started_at_utc=early, chain=chain)
