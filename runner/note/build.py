@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -48,6 +48,8 @@ class _Draft:
     dated_utc: str
     catalogue: Catalogue
     figures: tuple[Figure, ...]
+    narrow: tuple[Figure, ...]
+    """The same figures for a phone; none where only words are made."""
     warnings: tuple[str, ...]
 
 
@@ -62,19 +64,27 @@ def note_markdown(campaign: Campaign, language: str = "en", *, key: SigningKey |
 
 
 def build_note(
-    campaign: Campaign, language: str = "en", *, key: SigningKey | None = None, example: bool = False
+    campaign: Campaign,
+    language: str = "en",
+    *,
+    key: SigningKey | None = None,
+    example: bool = False,
+    seal: Callable[[], None] | None = None,
 ) -> NoteFiles:
     """Write figures, `decision-note.qmd`, `.html` and the unsigned `.pdf` into the campaign's note folder.
 
     `key` will sign the note (default: the key that is known now, else a local test key is announced).
-    `example` marks every page: made-up records that show the design.
+    `example` marks every page: made-up records that show the design. `seal` is called when all that the PDF will
+    carry is written: it may add a list of that, with a signature, which the PDF then carries too.
     """
     folder, templates = campaign.note, templates_of(campaign)
-    draft, drawn = _drawn(campaign, language, key, example=example)
-    document, figures, html = _screen(templates, draft, drawn)
+    draft, drawn, narrow = _drawn(campaign, language, key, example=example)
+    document, figures, html = _screen(templates, draft, drawn, narrow)
     write_atomic(folder / "decision-note.qmd", draft.markdown.encode("utf-8"))
     for name, data in drawn.items():
         write_atomic(folder / name, data)
+    if seal is not None:
+        seal()
     page = print_page(document, templates, draft.catalogue, figures)
     pdf, left_out = _pdf(campaign, templates, draft, page, figures)
     write_atomic(folder / "decision-note.html", html.encode("utf-8"))
@@ -90,24 +100,31 @@ def build_note(
 def note_pages(campaign: Campaign, language: str = "en", *, key: SigningKey | None = None) -> dict[str, bytes]:
     """Text, HTML and figures as `build_note` would write them, by name in the note folder; nothing is written."""
     templates = templates_of(campaign)
-    draft, drawn = _drawn(campaign, language, key)
-    _, _, html = _screen(templates, draft, drawn)
+    draft, drawn, narrow = _drawn(campaign, language, key)
+    _, _, html = _screen(templates, draft, drawn, narrow)
     return {"decision-note.qmd": draft.markdown.encode("utf-8"), "decision-note.html": html.encode("utf-8"), **drawn}
 
 
 def _drawn(
     campaign: Campaign, language: str, key: SigningKey | None, *, example: bool = False
-) -> tuple[_Draft, dict[str, bytes]]:
+) -> tuple[_Draft, dict[str, bytes], dict[str, bytes]]:
+    """The text, its figures, and the same figures drawn for a phone (these live in the HTML only)."""
     with tempfile.TemporaryDirectory(prefix="runner-figures-") as temporary:
         draft = _draft(campaign, language, key, Path(temporary), example=example)
-        return draft, {f"figures/{figure.path.name}": figure.path.read_bytes() for figure in draft.figures}
+        found = tuple(
+            {f"figures/{one.path.name}": one.path.read_bytes() for one in s} for s in (draft.figures, draft.narrow)
+        )
+        return draft, found[0], found[1]
 
 
-def _screen(templates: Path, draft: _Draft, drawn: Mapping[str, bytes]) -> tuple[Parsed, dict[str, ET.Element], str]:
+def _screen(
+    templates: Path, draft: _Draft, drawn: Mapping[str, bytes], narrow: Mapping[str, bytes]
+) -> tuple[Parsed, dict[str, ET.Element], str]:
     """The parsed text, the figures as they are set into a page, and the HTML."""
     figures = {name: compact(data, name=name) for name, data in drawn.items()}
     document = parse_document(draft.markdown, draft.catalogue)
-    html = screen_page(document, templates, draft.catalogue, figures, lambda used: font_faces(templates, used))
+    phone = {name: compact(data, name=name) for name, data in narrow.items()}
+    html = screen_page(document, templates, draft.catalogue, figures, phone, lambda used: font_faces(templates, used))
     return document, figures, html
 
 
@@ -121,6 +138,7 @@ def _draft(
     known = {reason.text: reason for reason in reasons_in((evidence.balance, evidence.decision))}
     speaker = Speaker(catalogue, Formatter(language), known, evidence.plan.zone)
     figures = make_figures(evidence, speaker.fmt, catalogue, folder)
+    phone = folder and make_figures(evidence, speaker.fmt, catalogue, folder / "narrow", narrow=True)
     shown = {
         figure.id: {
             "source": f"figures/{figure.path.name}", "caption": figure.caption, "alternative": figure.description,
@@ -132,7 +150,7 @@ def _draft(
     text, uncovered = show_uncovered(text, covered_characters(templates))
     warnings = [f"not in the note's fonts, shown by number: {', '.join(uncovered)}"] if uncovered else []
     warnings += [f"not translated into {language}: {message}" for message in sorted(catalogue.missing)]
-    return _Draft(text, evidence.lock, evidence.dated_utc, catalogue, figures, tuple(warnings))
+    return _Draft(text, evidence.lock, evidence.dated_utc, catalogue, figures, phone or (), tuple(warnings))
 
 
 def _pdf(

@@ -63,10 +63,20 @@ def screen_page(
     templates: Path,
     catalogue: Catalogue,
     figures: Mapping[str, ET.Element],
+    narrow: Mapping[str, ET.Element],
     faces: Callable[[frozenset[int]], str],
 ) -> str:
-    """Self-contained HTML: styles, fonts and figures inside, no script."""
-    body = _with_pictures(document, lambda p: as_inline(_figure(figures, p), label=p.label, alternative=p.alternative))
+    """Self-contained HTML: styles, fonts and figures inside, no script. `narrow`: the figures drawn for a phone."""
+
+    def drawing(picture: Picture) -> str:
+        wide = as_inline(_figure(figures, picture), label=picture.label, alternative=picture.alternative)
+        if picture.source not in narrow:
+            return wide
+        # Hidden unless screen.css shows it in place of the wide one: never both, for nobody.
+        phone = as_inline(narrow[picture.source], label=f"{picture.label}-narrow", alternative=picture.alternative)
+        return f'{wide}<div class="narrow" hidden>{phone}</div>'
+
+    body = _with_pictures(document, drawing)
     used = frozenset(map(ord, document.html + document.meta["title"])) | _ASCII
     style = faces(used) + print_style(templates) + _read(templates / "screen.css")
     return _fill(templates, body, document.meta, catalogue, style)

@@ -7,6 +7,7 @@ letters. Outlines keep a precision of a thousandth of the letter's height.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from html import escape
 from xml.etree import ElementTree as ET
 
@@ -17,7 +18,10 @@ _XLINK = "http://www.w3.org/1999/xlink"
 _HREF = f"{{{_XLINK}}}href"
 _SCALE = re.compile(r"scale\((-?[\d.]+)\)")
 _MOVE = re.compile(r"translate\((-?[\d.]+)[ ,]+(-?[\d.]+)\)")
+_FINER = re.compile(r"\.\d\d|(?<!\d)\.|[^MLQCZz\d. -]")
+_NUMBERS = {"M": 2, "L": 2, "Q": 4, "C": 6}
 _TOKEN = re.compile(r"[MLQCZz]|-?\d+(?:\.\d+)?(?:e-?\d+)?")
+_PATH = re.compile(r'<path d="([^"]{100,})" ?/>')
 _REFERENCE = re.compile(r"url\(#([^)]+)\)|^#(.+)$")
 _DROPPED = {f"{{{_SVG}}}title", f"{{{_SVG}}}desc", f"{{{_SVG}}}metadata"}
 
@@ -62,10 +66,28 @@ def as_image(root: ET.Element) -> bytes:
 
 
 def as_inline(root: ET.Element, *, label: str, alternative: str) -> str:
-    """Markup inside of HTML: ids made unique by the figure's label, one picture for a screen reader."""
-    text = re.sub(r'\b(id="|href="#|url\(#)', lambda found: f"{found.group(1)}{label}-", _text(root))
+    """Markup inside of HTML: ids made unique by the label, one picture for a screen reader."""
+    text = re.sub(r'\b(id="|href="#|url\(#)', lambda found: f"{found.group(1)}{label}-", _once(_text(root)))
     head, tail = text.split(">", 1)
     return f'{head} role="img" aria-label="{escape(alternative)}">{tail}'
+
+
+def _once(text: str) -> str:
+    """The same words stand at every axis: their outline once, then by reference."""
+    total = Counter(_PATH.findall(text))
+    names = {path: f"w{number}" for number, (path, count) in enumerate(total.items()) if count > 1}
+    seen: set[str] = set()
+
+    def shown(found: re.Match[str]) -> str:
+        path = found.group(1)
+        if path not in names:
+            return f'<path d="{_in_steps(path)}"/>'
+        if path in seen:
+            return f'<use href="#{names[path]}"/>'
+        seen.add(path)
+        return f'<path id="{names[path]}" d="{_in_steps(path)}"/>'
+
+    return _PATH.sub(shown, text)
 
 
 def _text(root: ET.Element) -> str:
@@ -114,6 +136,49 @@ def _placed(glyph: Glyph, transform: str) -> str:
             out.append(f"{value:g} ")
             vertical = not vertical
     return "".join(out)
+
+
+def _in_steps(path: str) -> str:
+    """Path data in steps from point to point, half as long as places; only a letter's own start is a place.
+
+    For browsers: `runner.note.layout` writes places into the PDF. What is finer than tenths stays as it is.
+    """
+    if _FINER.search(path):
+        return path
+    out: list[str] = []
+    here, start, numbers, command = (0, 0), (0, 0), list[int](), "M"
+    for token in _TOKEN.findall(path):
+        if token in "Zz":
+            out.append("z")
+            here = start
+        elif token.isalpha():
+            command = token
+        else:
+            numbers.append(round(float(token) * 10))
+            if len(numbers) == _NUMBERS[command]:
+                out.append(_step(command, numbers, here))
+                here, numbers = (numbers[-2], numbers[-1]), []
+                if command == "M":
+                    start, command = here, "L"
+    return "".join(out)
+
+
+def _step(command: str, places: list[int], here: tuple[int, int]) -> str:
+    """One command of a path in tenths, from `here`; only a letter's own start is a place."""
+    if command == "M":
+        return f"M{_tenths(places[0])} {_tenths(places[1])}"
+    steps = [place - here[index % 2] for index, place in enumerate(places)]
+    if command == "L" and 0 in steps:
+        return f"v{_tenths(steps[1])}" if steps[0] == 0 else f"h{_tenths(steps[0])}"
+    texts = [_tenths(step) for step in steps]
+    return command.lower() + texts[0] + "".join(text if text[0] == "-" else f" {text}" for text in texts[1:])
+
+
+def _tenths(value: int) -> str:
+    """`12.3`, `-.5`, `7`."""
+    whole, rest = divmod(abs(value), 10)
+    digits = (str(whole) if whole or not rest else "") + (f".{rest}" if rest else "")
+    return ("-" if value < 0 else "") + digits
 
 
 def _references(root: ET.Element) -> set[str]:

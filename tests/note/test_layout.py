@@ -14,7 +14,7 @@ from runner.evidence.campaign import Campaign
 from runner.note.build import NoteFiles
 from runner.note.fonts import FACES, _coverage, _load
 from runner.note.layout import pdf_operators
-from runner.note.svg import as_image, compact
+from runner.note.svg import _in_steps, as_image, compact
 
 ROOT = Path(__file__).resolve().parents[2]
 LETTER = "M 12.5 3 Q 4 5.25 -6 7 L 8 9 10 11 C 1 2 3 4 5.5 -6 Z M 0 0 L 1 0 z L 2 2"
@@ -69,6 +69,20 @@ def test_every_outline_of_the_note_is_drawn_as_weasyprint_draws_it(campaign: Cam
         assert [name for name, _ in ours] == [name for name, _ in theirs], data[:200]
         for (_, here), (_, there) in zip(ours, theirs, strict=True):
             assert here == pytest.approx(there, abs=0.000_6)
+
+
+def test_steps_of_the_screen_draw_what_the_places_of_the_paper_draw(campaign: Campaign, note: NoteFiles) -> None:
+    """The HTML holds every figure twice (issue 5.3): its outlines are shorter, and the same."""
+    outlines = ["M1 2 L1 5 L4 5 Q-6 7 8.5 -0.5 C1 2 3 4 5.5 -6 zM7 7 L7 7 L2 2 z"]
+    for figure in sorted((campaign.note / "figures").iterdir()):
+        outlines += re.findall(r'<path d="([^"]+)" />', as_image(compact(figure.read_bytes(), name="x")).decode())
+    shorter = [(data, _in_steps(data)) for data in outlines if _in_steps(data) != data]
+    assert len(shorter) > 80 and sum(len(new) for _, new in shorter) < 0.75 * sum(len(old) for old, _ in shorter)
+    for data, steps in shorter:
+        ours, theirs = drawn_by_weasyprint(steps), drawn_by_weasyprint(data)
+        assert [name for name, _ in ours] == [name for name, _ in theirs], data[:200]
+        for (_, here), (_, there) in zip(ours, theirs, strict=True):
+            assert here == pytest.approx(there, abs=1e-6)
 
 
 @pytest.mark.parametrize(

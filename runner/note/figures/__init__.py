@@ -32,13 +32,15 @@ _DRAWINGS: tuple[Callable[[Pen], Drawing | None], ...] = (
 )
 
 
-def make_figures(evidence: Evidence, fmt: Formatter, catalogue: Catalogue, folder: Path | None) -> tuple[Figure, ...]:
+def make_figures(
+    evidence: Evidence, fmt: Formatter, catalogue: Catalogue, folder: Path | None, *, narrow: bool = False
+) -> tuple[Figure, ...]:
     """Draw every figure that has something to show as SVG into `folder`. Same evidence and language, same bytes.
 
     Durations and quality of what was measured are drawn without data too: they say so. Without a folder
-    only the words are made, which is much faster: the note's text needs no more.
+    only the words are made, which is much faster: the note's text needs no more. `narrow`: for a phone.
     """
-    pen = Pen(evidence, fmt, catalogue)
+    pen = Pen(evidence, fmt, catalogue, narrow)
     with style(pen.fonts):
         drawings = [draw(pen) for draw in _DRAWINGS]
         return tuple(finish(drawing, folder) for drawing in drawings if drawing is not None)

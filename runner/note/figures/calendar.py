@@ -19,10 +19,14 @@ from runner.pricing.window import TaskTime, Window, access_window
 from runner.units import exact_seconds, utc_text
 
 _ROW_INCHES = 0.25
+_NARROW_ROW_INCHES = 0.34
 _MOST_TICKS = 8
+_NARROW_TICKS = 3
 _LINE_LETTERS = 36
+_NARROW_LETTERS = 20
 _LABEL_POINTS = 6.8  # two lines fit into a row
 _LETTER_SHARE = 0.011  # of the axis, for one letter of a duration
+_NARROW_LETTER_SHARE = 0.019
 _SECONDS_PER_DAY = 86400
 
 
@@ -33,7 +37,7 @@ def calendar(pen: Pen) -> Drawing:
     row = pen.evidence.calendar_row
     window = _window(pen, row)
     rows = len(window.tasks) + 1 + len(PACKAGE_DAYS)
-    canvas = blank(0.75 + _ROW_INCHES * rows)
+    canvas = blank(0.75 + (_NARROW_ROW_INCHES if pen.narrow else _ROW_INCHES) * rows, narrow=pen.narrow)
     axes = canvas.subplots()
     end = _right_end(window)
     for place, task in enumerate(window.tasks):
@@ -88,9 +92,11 @@ def _right_end(window: Window) -> float:
 
 
 def _wrapped(pen: Pen, title: str) -> str:
-    """A task's whole title on at most two lines; only a longer one is shortened."""
-    lines = textwrap.wrap(pen.name(title, 2 * _LINE_LETTERS), _LINE_LETTERS) or [""]
-    return "\n".join(lines if len(lines) <= 2 else [lines[0], pen.name(" ".join(lines[1:]), _LINE_LETTERS)])
+    """A task's whole title on at most two lines (on a phone three); only a longer one is shortened."""
+    letters, most = (_NARROW_LETTERS, 3) if pen.narrow else (_LINE_LETTERS, 2)
+    lines = textwrap.wrap(pen.name(title, most * letters), letters) or [""]
+    rest = pen.name(" ".join(lines[most - 1 :]), letters)
+    return "\n".join(lines if len(lines) <= most else [*lines[: most - 1], rest])
 
 
 def _task(axes: Axes, pen: Pen, place: int, task: TaskTime, window: Window, right: float) -> None:
@@ -113,7 +119,7 @@ def _task(axes: Axes, pen: Pen, place: int, task: TaskTime, window: Window, righ
     if task.source == "measured":
         text = pen.t.gettext("%(time)s, measured", time=text)
     first = _number(window.starts_at)
-    needs = len(text) * _LETTER_SHARE * (right - first)
+    needs = len(text) * (_NARROW_LETTER_SHARE if pen.narrow else _LETTER_SHARE) * (right - first)
     deadline = None if window.deadline is None else _number(window.deadline)
     hit = deadline is not None and start <= deadline <= end + needs and start - needs > first
     axes.annotate(
@@ -215,7 +221,7 @@ def _time_axis(axes: Axes, pen: Pen, window: Window, end: float) -> None:
     start = window.starts_at.astimezone(zone)
     day = datetime(start.year, start.month, start.day, tzinfo=zone)
     span = int(end - _number(window.starts_at)) + 2
-    step = -(-span // _MOST_TICKS)
+    step = -(-span // (_NARROW_TICKS if pen.narrow else _MOST_TICKS))
     ticks = [day + timedelta(days=step * index) for index in range(span // step + 1)]
     ticks = [tick for tick in ticks if _number(window.starts_at) - 0.02 <= _number(tick) <= end]
     labels = [format_datetime(tick, format=pen.fmt.day_pattern, tzinfo=zone, locale=pen.fmt.locale) for tick in ticks]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +11,9 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure as Canvas
 
 WIDTH_INCHES = 6.7
+NARROW_INCHES = 3.75  # what a phone of 390 px shows beside its margins: words keep their size, nothing scrolls
 _MOST_INCHES = 5.9  # what style.css lets a figure take of a page: a higher one would be made smaller, its words too
+_NARROW_LETTERS = 46  # of a line of a phone
 _SVG_DPI = 72  # what matplotlib sets for this format
 
 
@@ -36,17 +39,19 @@ class Figure:
     caption: str
 
 
-def blank(height_inches: float) -> Canvas:
-    """Empty canvas of the text width, at most as high as a page with its caption."""
-    canvas = Canvas(figsize=(WIDTH_INCHES, min(height_inches, _MOST_INCHES)), layout="constrained")
+def blank(height_inches: float, *, narrow: bool = False) -> Canvas:
+    """Empty canvas of the text width, at most as high as a page with its caption; or as wide as a phone."""
+    size = (NARROW_INCHES, height_inches) if narrow else (WIDTH_INCHES, min(height_inches, _MOST_INCHES))
+    canvas = Canvas(figsize=size, layout="constrained")
     FigureCanvasSVG(canvas)
     return canvas
 
 
-def without_data(message: str) -> Canvas:
+def without_data(message: str, *, narrow: bool = False) -> Canvas:
     """A figure that says that there is nothing to show; it is never an empty frame."""
-    canvas = blank(0.7)
-    canvas.text(0.5, 0.5, message, ha="center", va="center", color="#4a5560", fontsize=9)
+    canvas = blank(0.7, narrow=narrow)
+    words = textwrap.fill(message, _NARROW_LETTERS) if narrow else message
+    canvas.text(0.5, 0.5, words, ha="center", va="center", color="#4a5560", fontsize=9)
     return canvas
 
 

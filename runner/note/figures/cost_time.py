@@ -29,7 +29,7 @@ def cost_time(pen: Pen) -> Drawing | None:
     rows = [row for row in pen.evidence.shown_rows if row.committed_cost is not None and row in timed]
     if not rows:
         return None
-    canvas = blank(_HEIGHT_INCHES)
+    canvas = blank(_HEIGHT_INCHES, narrow=pen.narrow)
     axes = canvas.subplots()
     _limits(axes, pen, rows)
     for place, same in sorted(_places(rows).items()):
@@ -79,7 +79,7 @@ def _label(axes: Axes, place: tuple[float, float], rows: Sequence[BalanceRow], p
     if failed:
         names.append(pen.t.gettext("not admissible: %(names)s", names=_names(pen, failed)))
     money = pen.fmt.money(rows[0].committed_cost or "0", rows[0].currency or "")
-    lines = [*(line for line in names if line), money]
+    lines = [*(pen.at_axis(line) for line in names if line), money]
     left = place[0] > _RIGHT_PART * axes.get_xlim()[1]
     axes.annotate(
         "\n".join(lines),
@@ -121,7 +121,9 @@ def _limits(axes: Axes, pen: Pen, rows: Sequence[BalanceRow]) -> None:
             fontweight=600,
             fontsize=7.5,
         )
-    value_axis(axes, pen, pen.t.gettext("Hours from the start of the rental to delivery"))
+    value_axis(
+        axes, pen, pen.t.gettext("Hours from the start of the rental to delivery"), most_ticks=5 if pen.narrow else 7
+    )
     axes.yaxis.set_major_locator(MaxNLocator(5))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: pen.number(value)))
     axes.grid(visible=True, axis="y", color=FAINT)

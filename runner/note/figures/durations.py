@@ -12,6 +12,7 @@ from runner.note.figures.canvas import Drawing, blank, without_data
 from runner.note.figures.style import BLUE, FAINT, INK, QUIET, RED, WHITE, Pen, name_axis, value_axis
 
 _ROW_INCHES = 0.4
+_LEGEND_INCHES = 0.3  # more for one entry below the other
 _MANY = 40
 _MOST_SAID = 30  # durations of a row in the words for those who cannot see it: the table is read, not heard
 _EMPTY_ROW_INCHES = 0.24  # of a figure without any accepted pass
@@ -27,11 +28,12 @@ def durations(pen: Pen) -> Drawing | None:
     title = pen.t.gettext("Duration of every pass")
     if not any(summary.accepted or summary.failures for row in rows for summary in row.summaries):
         message = pen.t.gettext("No pass was measured: there are no durations to show.")
-        return Drawing("fig-durations", without_data(message), title, message, message)
+        return Drawing("fig-durations", without_data(message, narrow=pen.narrow), title, message, message)
     lines = sum(_count(rows, corpus) for corpus in corpora)
     some = any(summary.raw_seconds for row in rows for summary in row.summaries)
     room = 0.75 * len(corpora) + 0.25 if some else 0.4 * len(corpora)
-    canvas = blank(room + (_ROW_INCHES if some else _EMPTY_ROW_INCHES) * lines)
+    room += _LEGEND_INCHES if pen.narrow and some else 0
+    canvas = blank(room + (_ROW_INCHES if some else _EMPTY_ROW_INCHES) * lines, narrow=pen.narrow)
     panels = canvas.subplots(
         len(corpora),
         1,
@@ -55,13 +57,14 @@ def _panel(axes: Axes, pen: Pen, rows: Sequence[BalanceRow], corpus: str, *, nam
     largest = max((value for _, summary in shown for value in summary.raw_seconds), default=0.0)
     for place, (row, summary) in enumerate(shown):
         several = sum(other.corpus_id == corpus for other in row.summaries) > 1
-        names.append(pen.row_name(row) + (f" ({summary.seed})" if several else ""))
+        names.append(pen.at_axis(pen.row_name(row) + (f" ({summary.seed})" if several else "")))
         _passes(axes, place, summary)
         _words(axes, pen, place, summary)
     name_axis(axes, names)
     if largest:
-        axes.set_xlim(0, largest * 1.32)
-        value_axis(axes, pen, pen.t.gettext("Seconds per pass"))
+        failed = any(summary.failures for _, summary in shown)
+        axes.set_xlim(0, largest * ((2.3 if failed else 1.5) if pen.narrow else 1.32))  # room for the words
+        value_axis(axes, pen, pen.t.gettext("Seconds per pass"), most_ticks=5 if pen.narrow else 7)
     else:
         axes.set_xlim(0, 1)
         axes.set_xticks([])
@@ -124,7 +127,12 @@ def _legend(axes: Axes, pen: Pen) -> None:
     axes.plot([], [], color=INK, linewidth=1.4, label=t.gettext("median"))
     axes.plot([], [], color=FAINT, linewidth=5, label=t.gettext("smallest to largest"))
     axes.legend(
-        loc="lower right", bbox_to_anchor=(1, 1.0), ncols=3, borderaxespad=0.2, handlelength=1.2, columnspacing=1.4
+        loc="lower right",
+        bbox_to_anchor=(1, 1.0),
+        ncols=pen.legend_columns,
+        borderaxespad=0.2,
+        handlelength=1.2,
+        columnspacing=1.4,
     )
 
 

@@ -52,9 +52,9 @@ def memory(pen: Pen) -> Drawing | None:
         courses = courses[:_MOST_PANELS]
     if not courses:
         return None
-    columns = _columns(len(courses))
+    columns = 1 if pen.narrow else _columns(len(courses))
     lines = -(-len(courses) // columns)
-    canvas = blank(0.75 + _PANEL_INCHES * lines)
+    canvas = blank((1.1 if pen.narrow else 0.75) + _PANEL_INCHES * lines, narrow=pen.narrow)
     panels = canvas.subplots(lines, columns, squeeze=False, sharey=True)
     unit, name = (_GIB, "GiB") if max(course.largest for course in courses) >= _GIB else (_MIB, "MiB")
     top = max(course.largest for course in courses) / unit
@@ -65,7 +65,9 @@ def memory(pen: Pen) -> Drawing | None:
     canvas.supxlabel(t.gettext("Seconds since the pass began"), fontsize=8, color=QUIET)
     canvas.supylabel(name, fontsize=8, color=QUIET)
     handles = {name: line for axes in panels.flat for line, name in zip(*axes.get_legend_handles_labels(), strict=True)}
-    canvas.legend(list(handles.values()), list(handles), loc="outside upper right", ncols=3, handlelength=2.2)
+    canvas.legend(
+        list(handles.values()), list(handles), loc="outside upper right", ncols=pen.legend_columns, handlelength=2.2
+    )
     parts = " ".join(_sentence(pen, course) for course in courses)
     caption = _caption(pen, courses)
     if left_out > 0:

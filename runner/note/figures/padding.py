@@ -23,7 +23,7 @@ def padding(pen: Pen) -> Drawing | None:
     ]
     if not shown:
         return None
-    canvas = blank(0.85 + _ROW_INCHES * len(shown))
+    canvas = blank(0.85 + _ROW_INCHES * len(shown), narrow=pen.narrow)
     axes = canvas.subplots()
     most = max(summary.computed_tokens or 0 for _, summary in shown)
     for place, (_, summary) in enumerate(shown):
@@ -43,10 +43,16 @@ def padding(pen: Pen) -> Drawing | None:
             va="center",
             fontweight=600,
         )
-    axes.set_xlim(0, most * 1.25)
-    value_axis(axes, pen, t.gettext("Tokens per pass"))
-    name_axis(axes, _names(pen, shown))
-    axes.legend(loc="lower right", bbox_to_anchor=(1, 1.0), ncols=2, borderaxespad=0.2, handlelength=1.4)
+    axes.set_xlim(0, most * (1.6 if pen.narrow else 1.25))
+    value_axis(axes, pen, t.gettext("Tokens per pass"), most_ticks=4 if pen.narrow else 7)
+    name_axis(axes, [pen.at_axis(name) for name in _names(pen, shown)])
+    axes.legend(
+        loc="lower right",
+        bbox_to_anchor=(1, 1.0),
+        ncols=min(2, pen.legend_columns),
+        borderaxespad=0.2,
+        handlelength=1.4,
+    )
     parts = " ".join(
         t.gettext(
             "%(name)s: %(real)s tokens of the texts, %(computed)s computed.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from decimal import Decimal
 
@@ -16,6 +17,7 @@ from runner.note.recorded import translated
 _ROW_INCHES = 0.27
 _LEAST_ROW_INCHES = 0.16
 _MOST_INCHES = 4.3
+_NARROW_TITLE = 44  # letters of a line above a panel
 _LABEL_ROOM = 0.2  # of the axis, right of 1, for the values
 
 
@@ -29,12 +31,13 @@ def quality(pen: Pen) -> Drawing | None:
     values = [(row, metrics) for row, metrics in values if metrics]
     if not values:
         message = t.gettext("No predictions could be judged: there is no quality to show.")
-        return Drawing("fig-quality", without_data(message), title, message, message)
+        return Drawing("fig-quality", without_data(message, narrow=pen.narrow), title, message, message)
     groups = list(dict.fromkeys(name for _, metrics in values for name in metrics))
-    columns = 2 if len(groups) > 1 else 1
+    columns = 2 if len(groups) > 1 and not pen.narrow else 1
     lines = -(-len(groups) // columns)
     most = max(_MOST_INCHES, lines * _LEAST_ROW_INCHES * len(values))
-    canvas = blank(min(0.45 + lines * (0.36 + _ROW_INCHES * len(values)), most))
+    height = 0.45 + lines * (0.36 + _ROW_INCHES * len(values))
+    canvas = blank(height if pen.narrow else min(height, most), narrow=pen.narrow)
     grid = canvas.subplots(lines, columns, squeeze=False, sharex=True, sharey=True)
     panels = list(grid.flat)
     for axes, group in zip(panels, groups, strict=False):
@@ -116,8 +119,8 @@ def _panel(axes: Axes, pen: Pen, values: Sequence[tuple[BalanceRow, dict[str, Me
     if minimum is not None:
         axes.axvline(float(minimum), color=INK, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
         title += pen.t.gettext(", minimum %(value)s", value=pen.fmt.plain(minimum))
-    name_axis(axes, [pen.row_name(row) for row, _ in values])
-    axes.set_title(title)
+    name_axis(axes, [pen.at_axis(pen.row_name(row)) for row, _ in values])
+    axes.set_title(textwrap.fill(title, _NARROW_TITLE) if pen.narrow else title)
 
 
 def _left_end(metric: MetricValue) -> float:

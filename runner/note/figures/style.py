@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -39,6 +40,7 @@ WHITE = "#ffffff"
 _FACES = ("Inter-Regular.ttf", "Inter-SemiBold.ttf")
 _OWN_TEMPLATES = Path(__file__).resolve().parents[3] / "templates"
 _LONGEST_NAME = 44
+_NARROW_NAME = 18  # letters of a line
 
 _LOOK: dict[str, Any] = {
     "svg.fonttype": "path",
@@ -84,6 +86,8 @@ class Pen:
     evidence: Evidence
     fmt: Formatter
     t: Catalogue
+    narrow: bool = False
+    """Whether to draw for the width of a phone: one panel beside the other becomes one below the other."""
 
     @property
     def fonts(self) -> Path:
@@ -115,6 +119,14 @@ class Pen:
 
     def row_name(self, row: BalanceRow) -> str:
         return self.name(row.configuration_id)
+
+    def at_axis(self, name: str) -> str:
+        """A name at an axis: on a phone broken into lines, so that the drawing keeps its room."""
+        return textwrap.fill(name, _NARROW_NAME) if self.narrow else name
+
+    @property
+    def legend_columns(self) -> int:
+        return 1 if self.narrow else 3
 
 
 @contextmanager

@@ -32,7 +32,7 @@ def what_if(pen: Pen) -> Drawing | None:
     lines = {key: found for key, found in sorted(lines.items()) if found}
     if not lines:
         return None
-    canvas = blank(_HEIGHT_INCHES)
+    canvas = blank(_HEIGHT_INCHES + (0.15 * len(lines) if pen.narrow else 0), narrow=pen.narrow)
     axes = canvas.subplots()
     longest = max(_hours(row) for row in rows)
     right = _MONTH_HOURS if longest > _WEEK_HOURS else _WEEK_HOURS
@@ -44,14 +44,16 @@ def what_if(pen: Pen) -> Drawing | None:
     for row in (row for row in rows if row in pen.evidence.timed_rows):
         _mark(axes, row, chosen=row.configuration_id == pen.evidence.decision.chosen)
     value_axis(axes, pen, t.gettext("Access window, hours"))
-    axes.xaxis.set_major_locator(MultipleLocator(24 if right == _WEEK_HOURS else 120))
+    axes.xaxis.set_major_locator(MultipleLocator((24 if right == _WEEK_HOURS else 120) * (2 if pen.narrow else 1)))
     axes.yaxis.set_major_locator(MaxNLocator(5))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: pen.number(value)))
     axes.grid(visible=False, axis="x")
     axes.grid(visible=True, axis="y", color=FAINT)
     axes.tick_params(axis="y", labelcolor=QUIET, labelsize=7.5)
     axes.set_ylabel(t.gettext("Committed cost, %(currency)s", currency=_currency(rows)))
-    axes.legend(loc="lower right", bbox_to_anchor=(1, 1.0), ncols=3, borderaxespad=0.2, handlelength=2.4)
+    axes.legend(
+        loc="lower right", bbox_to_anchor=(1, 1.0), ncols=pen.legend_columns, borderaxespad=0.2, handlelength=2.4
+    )
     caption = t.gettext(
         "A line is the cheapest known price for a window of that length; it jumps where the next package is needed and "
         "ends where no price is known. Circles are the configurations with an accepted pass, the filled one is chosen."
