@@ -123,6 +123,19 @@ def _facts(folder: Path) -> dict[str, Any]:
     facts = load_json_file(file)
     if not isinstance(facts, dict) or facts.get("schema_version") != "corpus-build/1":
         raise InputRefused("not the description of a built corpus", file=file, next_step="runner corpus --from FILE")
+    splits = facts.get("splits")
+    final = splits.get("final") if isinstance(splits, dict) else None
+    final = final if isinstance(final, dict) else {}
+    missing = [name for name in ("name", "licence", "permission") if not isinstance(facts.get(name), str)]
+    missing += [f"splits.final.{name}" for name in ("strata", "classes") if not isinstance(final.get(name), dict)]
+    if missing:
+        raise InputRefused(
+            "the description of the built corpus is not whole",
+            file=file,
+            column=missing[0],
+            details=tuple(f"missing, or of another kind: {name}" for name in missing),
+            next_step="build it again: runner corpus --from FILE --replace",
+        )
     return facts
 
 

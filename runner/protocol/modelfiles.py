@@ -143,7 +143,7 @@ def _from_hub(name: str, revision: str, *, pickles: bool) -> tuple[Path, str, fl
     except ImportError:
         raise InputRefused(
             "a model from the hub needs the package huggingface_hub",
-            next_step="pip install 'gpu-decision-note[measure]', or name a local folder",
+            next_step='make setup EXTRAS="measure", or name a local folder',
         ) from None
     commit: str | None = revision
     if not _COMMIT.fullmatch(revision):

@@ -186,3 +186,9 @@ def test_the_check_finds_what_does_not_exist(text: str) -> None:
 @pytest.mark.parametrize("text", ["make room", "make price GPU=b200", "runner archive --rental X", "give --campaign X"])
 def test_the_check_lets_pass_what_does(text: str) -> None:
     assert complaints(text) == []
+
+
+def test_nobody_is_told_to_fetch_this_project_from_an_index() -> None:
+    """It is on none: whoever takes its name there would be installed instead. `make setup` brings the parts."""
+    for path in sorted((ROOT / "runner").rglob("*.py")):
+        assert not re.search(r"pip install \S*gpu-decision-note", path.read_text(encoding="utf-8")), path

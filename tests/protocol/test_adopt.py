@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from runner.cli.main import run
 from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
+from runner.protocol.adopt import adopt_corpus
 from runner.protocol.edit import LEFT_OUT, edited
 from runner.protocol.read import read_plan, read_protocol
 from runner.protocol.toml import Place, TomlDocument, read_toml
@@ -269,3 +271,23 @@ def test_m2_a_newcomers_way_from_a_table_to_an_accepted_verdict(
     assert "The signature shows who froze this; the nonce, that an attempt which carries it came after" in shown
     assert "Neither proves when: only an outside time stamp" in shown
     assert read_plan(demo.plan).deliverables == ("mine",)
+
+
+@pytest.mark.parametrize("lost", ["name", "licence", "permission", "splits", "strata", "classes"])
+def test_a_damaged_description_of_a_built_corpus_is_refused(lost: str, tmp_path: Path) -> None:
+    """M13: `corpus.json` cut or edited by hand: one clear refusal with the field, both files as they were."""
+    campaign = make_campaign(tmp_path)
+    folder = campaign.protocol_dir / "corpus" / "mine"
+    folder.mkdir()
+    facts: dict[str, Any] = {
+        "schema_version": "corpus-build/1", "name": "mine", "licence": "", "permission": "",
+        "splits": {"final": {"strata": {}, "classes": {"pos": 1}}},
+    }  # fmt: skip
+    for table in (facts, facts["splits"]["final"]):
+        table.pop(lost, None)
+    (folder / "corpus.json").write_text(json.dumps(facts), encoding="utf-8")
+    before = campaign.protocol.read_bytes(), campaign.plan.read_bytes()
+    with pytest.raises(InputRefused, match="is not whole") as refused:
+        adopt_corpus(campaign, "mine")
+    assert any(lost in detail for detail in refused.value.details)
+    assert (campaign.protocol.read_bytes(), campaign.plan.read_bytes()) == before
