@@ -56,16 +56,15 @@ def forecast(session: Session, documents: str, other_hours: str) -> Output:
     from runner.flows.forecast import Projected, forecast_campaign
 
     def lines_of(one: Projected) -> list[str]:
+        name = f"{one.configuration_id} on {one.corpus_id}" + (f", seed {one.seed}" if several_seeds else "")
         if one.forecast is None:
-            return [f"{one.configuration_id} on {one.corpus_id}: no forecast ({one.reason})"]
-        return [
-            f"{one.configuration_id} on {one.corpus_id}: {_duration_text(one.forecast)}",
-            f"  {_package_text(one.forecast)}",
-        ]
+            return [f"{name}: no forecast ({one.reason})"]
+        return [f"{name}: {_duration_text(one.forecast)}", f"  {_package_text(one.forecast)}"]
 
     with refusals():
         count, other = core.parse_count(documents, "--documents", 1), core.parse_hours(other_hours)
     found = forecast_campaign(Campaign(session.root), count, other)
+    several_seeds = len({one.seed for one in found}) > 1
     documents_text = f"{count:,} document{'' if count == 1 else 's'}"
     lines = [f"forecast for {documents_text}: {ASSUMPTION}", *(line for one in found for line in lines_of(one))]
     if not found:
@@ -79,6 +78,7 @@ def forecast(session: Session, documents: str, other_hours: str) -> Output:
                 {
                     "configuration": one.configuration_id,
                     "corpus": one.corpus_id,
+                    "seed": one.seed,
                     "reason": one.reason,
                     "forecast": None if one.forecast is None else _forecast_data(one.forecast),
                 }

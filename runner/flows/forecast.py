@@ -18,16 +18,17 @@ from runner.units import parse_decimal
 
 @dataclass(frozen=True)
 class Projected:
-    """A configuration on one corpus: its forecast, or why there is none."""
+    """A configuration on one corpus with one seed (M27): its forecast, or why there is none."""
 
     configuration_id: str
     corpus_id: str
+    seed: int
     forecast: Forecast | None
     reason: str | None
 
 
 def forecast_campaign(campaign: Campaign, documents: int, other_seconds: Decimal) -> tuple[Projected, ...]:
-    """One entry per measured configuration and corpus, in the order of the balance."""
+    """One entry per measured configuration, corpus and seed, in the order of the balance."""
     if not campaign.balance.is_file():
         raise InputRefused("there is no balance yet to forecast from", file=campaign.balance, next_step="make decide")
     balance, catalogue = Balance.load(campaign.balance), load_catalogue(campaign.tariffs)
@@ -53,9 +54,9 @@ def forecast_campaign(campaign: Campaign, documents: int, other_seconds: Decimal
                     billing=plan.billing,
                     extra_periods=plan.extra_periods,
                 )
-                found.append(Projected(row.configuration_id, summary.corpus_id, projected, None))
+                found.append(Projected(row.configuration_id, summary.corpus_id, summary.seed, projected, None))
             else:
-                found.append(Projected(row.configuration_id, summary.corpus_id, None, reason))
+                found.append(Projected(row.configuration_id, summary.corpus_id, summary.seed, None, reason))
     return tuple(found)
 
 

@@ -234,3 +234,20 @@ def test_a_forecast_needs_a_number_of_documents(decided: Campaign, documents: st
 
 def test_without_a_balance_there_is_nothing_to_forecast_from(tmp_path: Path) -> None:
     assert run(["--campaign", str(tmp_path), "forecast", "--documents", "5"]) == 2
+
+
+def test_m27_a_forecast_says_of_which_seed_its_durations_are(
+    decided: Campaign, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """M27: two seeds are two lines that can be told apart; with one seed the line stays short."""
+    assert call(decided, "forecast", "--documents", "1000") == 0
+    assert "seed" not in capsys.readouterr().out
+    world = World(seeds=(0, 7))
+    for seed in (0, 7):
+        world.passes("A", "b1", 100, 101, 102, seed=seed)
+    decided.balance.write_bytes(world.balance().dump())
+    assert call(decided, "forecast", "--documents", "1000") == 0
+    shown = capsys.readouterr().out
+    assert "A.b1 on final, seed 0: " in shown and "A.b1 on final, seed 7: " in shown
+    assert call(decided, "forecast", "--documents", "1000", "--json") == 0
+    assert [one["seed"] for one in json.loads(capsys.readouterr().out)["configurations"]] == [0, 7]
