@@ -342,6 +342,23 @@ def test_on_a_phone_no_caption_or_column_is_cut(page: Page) -> None:
 
 
 @browser_test
+def test_m41_no_table_of_the_shipped_catalogue_is_cut_at_any_width(page: Page, language: str, tmp_path: Path) -> None:
+    """At 1280 px the source of a card's memory ran out of the page, on a tablet half of the catalogue."""
+    file = tmp_path / "calculator.html"
+    file.write_text(page_of(ROOT / "tariffs.csv", language), encoding="utf-8")
+    before = page.url
+    page.goto(file.as_uri())
+    cut = {}
+    for width in (390, 650, 850, 1000, 1280):
+        page.set_viewport_size({"width": width, "height": 900})
+        cut[width] = page.evaluate("Math.max(...[...document.querySelectorAll('.wide')].map("
+                                   "(box) => box.scrollWidth - box.clientWidth))")  # fmt: skip
+    page.goto(before)
+    page.set_viewport_size({"width": 1200, "height": 900})
+    assert set(cut.values()) == {0}, cut
+
+
+@browser_test
 def test_it_fits_a_narrow_screen_and_is_readable(page: Page) -> None:
     """No sideways scrolling of the page at 320 CSS pixels; text contrast at least 4.5 to 1 in both schemes."""
     page.reload()
