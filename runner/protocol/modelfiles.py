@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -178,16 +178,24 @@ def _asked(question: Callable[[], Any], name: str) -> Any:
 
 
 def _refuse_custom_code(folder: Path, model: Model) -> None:
-    """A config with `auto_map` makes loaders run the folder's Python files."""
-    if model.allow_custom_code:
-        return
-    asking = []
+    """A config with `auto_map` makes loaders run Python files: the folder's own, or of another repository."""
+    asking: dict[str, list[str]] = {}
     for file in sorted(folder.glob("*.json")):
         if file.name not in ("config.json", "tokenizer_config.json"):
             continue
         content = load_json_file(file)
         if isinstance(content, dict) and content.get("auto_map"):
-            asking.append(file.name)
+            asking[file.name] = sorted(_elsewhere(content["auto_map"]))
+    if model.allow_custom_code:
+        foreign = [f"{name}: {show_value(code)}" for name, codes in asking.items() for code in codes]
+        if foreign:  # loaders take it from wherever it was downloaded to: no hash of ours would hold it (MO-12)
+            raise InputRefused(
+                "the model's Python code lies in another repository, so it cannot be hashed",
+                file=folder,
+                details=tuple(foreign),
+                next_step="copy that code into the model folder and name it in auto_map without the repository",
+            )
+        return
     if asking:
         code = sorted(file.relative_to(folder).as_posix() for file in folder.rglob("*.py"))
         raise InputRefused(
@@ -196,6 +204,16 @@ def _refuse_custom_code(folder: Path, model: Model) -> None:
             details=tuple(code) or ("the code lies in another repository",),
             next_step="read that code; then set allow_custom_code = true under [model] (every .py file is then hashed)",
         )
+
+
+def _elsewhere(names: Any) -> Iterator[str]:
+    """Entries of an `auto_map` such as `owner/name--file.Class`."""
+    if isinstance(names, str):
+        if "--" in names:
+            yield names
+    elif isinstance(names, dict | list):
+        for one in names.values() if isinstance(names, dict) else names:
+            yield from _elsewhere(one)
 
 
 def _is_hidden(path: Path) -> bool:

@@ -346,6 +346,22 @@ def test_mo_12_custom_code_is_not_run_and_not_frozen(campaign: Campaign, tmp_pat
     assert not list(Path().glob("EXECUTED")) and not list(tmp_path.rglob("EXECUTED"))
 
 
+@pytest.mark.parametrize("name", ["config.json", "tokenizer_config.json"])
+@pytest.mark.parametrize("code", ["owner/other--modelling.Custom", ["owner/other--tok.Slow", None]])
+def test_mo_12_code_of_another_repository_is_refused_even_where_code_is_allowed(
+    campaign: Campaign, name: str, code: object
+) -> None:
+    """MO-12, point 3: every .py file is hashed; one that is not in the folder cannot be, so it is not run."""
+    file = campaign.protocol_dir / "model" / name
+    file.write_text(json.dumps(json.loads(file.read_bytes()) | {"auto_map": {"AutoModel": code}}), encoding="utf-8")
+    with pytest.raises(InputRefused, match="wants its own Python code"):
+        freeze(campaign)
+    edit(campaign, 'source = "model"', 'source = "model"\nallow_custom_code = true')
+    with pytest.raises(InputRefused, match="lies in another repository, so it cannot be hashed") as caught:
+        freeze(campaign)
+    assert f"{name}: 'owner/other--" in str(caught.value) and not campaign.lock.exists()
+
+
 def test_pickled_weights_are_refused_unless_allowed(campaign: Campaign) -> None:
     model = campaign.protocol_dir / "model"
     (model / "model.safetensors").rename(model / "pytorch_model.bin")
