@@ -97,6 +97,7 @@ def read_record() -> dict[str, Any]:
 
 
 def write_record(record: Mapping[str, Any]) -> None:
+    """Whole or not at all: a record says that everything before it was done."""
     fresh = RECORD.with_suffix(".tmp")
     with fresh.open("w", encoding="utf-8") as file:
         file.write(json.dumps(record, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
@@ -266,6 +267,7 @@ def system_needs(extras: tuple[str, ...]) -> tuple[str, tuple[needs.Need, ...]]:
 
 
 def install(extras_text: str, system_torch_text: str, test_tools: bool) -> None:
+    """Bring the environment up to what is asked for; nothing where nothing changed. `Refused` with the next command."""
     if system_torch_text not in ("", "0", "1"):
         raise Refused(f"SYSTEM_TORCH is 1 (reuse the torch of this Python) or nothing, not {system_torch_text!r}")
     system_torch = system_torch_text == "1"

@@ -43,6 +43,8 @@ def keys_fit(campaign: Path, environ: Mapping[str, str]) -> bool:
         public = " ".join(Path(own).expanduser().read_text(encoding="utf-8").split()[:2]) if ssh else None
     except (OSError, ValueError):
         return False
+    if not isinstance(signer, dict):
+        return False
     return not (ssh and signer.get("public_key") != public) and not (pdf and signer.get("pdf_local_test") is not False)
 
 

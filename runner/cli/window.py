@@ -321,6 +321,7 @@ def _plan_data(found: Window) -> dict[str, Any]:
 
 
 def span(start: str | None, end: str | None, zone: str | None) -> tuple[datetime, datetime]:
+    """UTC instants of `--start` and `--end`; refused: one alone, what is not one instant, an end before the start."""
     if start is None or end is None:
         raise InputRefused("a window needs --start and --end", next_step="add the missing one")
     first = parse_instant(start, zone, name="--start")

@@ -100,6 +100,7 @@ class IdentityCheck:
     _more: dict[str, list[tuple[str, str | int]]] = field(default_factory=dict)
 
     def add(self, identifier: str, place: str | int) -> None:
+        """The id of the next document; `place` is kept for the message that names both."""
         key, entry = twin_key(identifier), (identifier, place)
         first = self._first.setdefault(key, entry)
         if first is entry:

@@ -23,6 +23,7 @@ class Remarks:
     _labels: set[str] = field(default_factory=set)
 
     def add(self, place: str, identifier: str, text: str, label: str | None) -> None:
+        """The next document, with where it stands (`corpus.csv:3`)."""
         if not text.isalnum() and not any(map(_visible, text)):
             self._invisible_count += 1
             if len(self._invisible) < LISTED:
@@ -40,6 +41,7 @@ class Remarks:
             self._labels.add(label)
 
     def lines(self) -> Iterator[str]:
+        """What a reader should know before the freeze, in words; nothing of it is refused."""
         yield from self._invisible
         if self._invisible_count > len(self._invisible):
             yield f"and {self._invisible_count - len(self._invisible)} more texts without a visible character"

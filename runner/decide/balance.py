@@ -193,11 +193,12 @@ def _row(
     attempts = [item.attempt for item in configuration.judged]
     totals = phases_of(attempts, manifests) if configuration.measured else {}
     happened = what_happened(plan, configuration.variant.id, attempts, totals, moved) if configuration.measured else ()
-    largest, smallest = (
-        (_outlook(configuration, plan, catalogue, by_corpus, totals, end, accepted=complete) for end in (max, min))
-        if configuration.measured
-        else (None, None)
-    )
+    largest = smallest = None
+    if configuration.measured:
+        largest, smallest = (
+            _outlook(configuration, plan, catalogue, by_corpus, totals, accepted=complete, largest=end)
+            for end in (True, False)
+        )
     constraints: tuple[Constraint, ...] = ()
     if largest is not None:
         evidence = evidence_constraints(lock.judgement.deliverables, by_corpus, summaries, protocol.measurement)
@@ -275,11 +276,11 @@ def _outlook(
     catalogue: Catalogue,
     by_corpus: Mapping[str, Sequence[Judged]],
     phases: Mapping[str, Decimal],
-    end: object,
     *,
     accepted: bool,
+    largest: bool,
 ) -> Outlook:
-    """Outlook at one end of the measured range: `end` is `max` or `min`; `accepted`: every deliverable is."""
+    """Outlook at the largest or smallest accepted durations; `accepted`: every deliverable is."""
     durations = {
         corpus: [
             exact_seconds(item.attempt.pass_seconds)
@@ -288,7 +289,7 @@ def _outlook(
         ]
         for corpus, items in by_corpus.items()
     }
-    pick = max if end is max else min
+    pick = max if largest else min
     seconds = {corpus: pick(values) for corpus, values in durations.items() if values}
     replaced = replaced_seconds(plan, phases, configuration.variant.id)
     return outlook(plan, catalogue, configuration.gpu, configuration.variant, seconds, replaced, accepted=accepted)

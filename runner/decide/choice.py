@@ -69,7 +69,7 @@ def decide(balance: Balance, protocol: Protocol) -> Decision:
         unmeasured=tuple(
             _unmeasured(row) for row in sorted(balance.rows, key=lambda row: row.configuration_id) if not row.measured
         ),
-        uncertain=(*past, *uncertain_about(balance, rows, chosen)),
+        uncertain=(*past, *uncertain_about(rows, chosen)),
         would_help=answer.would_help,
         different_stacks=balance.stack_differences,
         what_if=what_if(

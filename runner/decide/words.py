@@ -332,7 +332,7 @@ def _lost(row: BalanceRow, chosen: BalanceRow, rule: str, by_failures: bool) -> 
     return say("lost.slower", name=chosen.configuration_id)
 
 
-def uncertain_about(balance: Balance, rows: Sequence[BalanceRow], chosen: BalanceRow | None) -> tuple[Reason, ...]:
+def uncertain_about(rows: Sequence[BalanceRow], chosen: BalanceRow | None) -> tuple[Reason, ...]:
     """What remains uncertain, whatever the outcome."""
     found = [] if chosen is None else list(chosen.open_questions)
     shown = rows if chosen is None else [chosen]

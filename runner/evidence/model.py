@@ -38,6 +38,7 @@ class Record(BaseModel):
 
     @classmethod
     def from_json(cls, value: Any, *, file: str | Path | None = None) -> Self:
+        """The record of parsed JSON; InputRefused with every field that does not fit (`file`: for the message)."""
         try:
             record = cls.model_validate_json(json.dumps(value, ensure_ascii=False), strict=True)
         except ValidationError as error:

@@ -137,6 +137,7 @@ class Catalogue:
         return any(known.name == gpu for known in self.gpus)
 
     def gpu(self, name: str) -> Gpu:
+        """The facts of a GPU; PriceError with the known names for one that the file does not have."""
         for known in self.gpus:
             if known.name == name:
                 return known
