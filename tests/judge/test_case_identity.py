@@ -152,6 +152,21 @@ def test_mo_09_labels_that_flip_with_the_batch_are_listed(tmp_path: Path, capsys
     assert "'p2': 'neg' -> 'pos'" in shown and "'p4': 'neg' -> 'pos'" in shown
 
 
+@pytest.mark.parametrize(("least", "accepted"), [("0.6", True), ("0.61", False)])
+def test_m29_an_agreement_equal_to_the_least_is_enough(tmp_path: Path, least: str, accepted: bool) -> None:
+    """M29, MO-09: 3 of 5 labels as in the baseline are exactly 0.6, as QU-07 has it for the drop."""
+    case = CASES / "MO-09"
+    corpus = tmp_path / "corpus.csv"
+    corpus.write_text("id,text,label\n" + "".join(f"p{n},t{n},{'pos' if n % 2 else 'neg'}\n" for n in range(1, 6)))
+    protocol = SIMPLE_PROTOCOL.replace('min_agreement = "0"', f'min_agreement = "{least}"')
+    protocol = protocol.replace('max_drop = "0.02"', 'max_drop = "1"').replace("0.90", "0")
+    rows = [tuple(line.split(",")) for line in (case / "batch1.csv").read_text().splitlines()[1:]]
+    verdict = judged(
+        case_campaign(tmp_path / "campaign", corpus, protocol=protocol, baseline=rows), case / "batch4_left.csv"
+    )
+    assert (verdict.agreement, verdict.flips, verdict.accepted) == ("3/5", 2, accepted)
+
+
 @pytest.mark.parametrize(
     ("expected", "given", "hints"),
     [
