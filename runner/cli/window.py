@@ -33,6 +33,7 @@ from runner.pricing.planwrite import write_plan
 from runner.pricing.tasks import read_tasks
 from runner.pricing.times import local_text, parse_instant, seconds_of
 from runner.pricing.window import TaskTime, Window, window_of
+from runner.protocol.lockfile import read_lock
 from runner.protocol.read import read_plan
 from runner.protocol.schema import Plan
 from runner.units import round_half_up, utc_text
@@ -176,7 +177,9 @@ def _planned(campaign: Campaign, plan_path: Path, configuration: str | None, *, 
 
 
 def _recorded(campaign: Campaign, plan: Plan, configuration: str | None) -> _Told:
-    attempts = read_attempts(campaign)
+    """What the rows of this lock say; those of an earlier freeze are of another measuring (M3)."""
+    lock = read_lock(campaign).lock_sha256 if campaign.lock.is_file() else None
+    attempts = [attempt for attempt in read_attempts(campaign) if lock in (None, attempt.lock_sha256)]
     phases = phase_totals(one for one in attempts if configuration in (None, one.variant_id))
     return _Told(
         actual=measured_tasks(plan, attempts, configuration),

@@ -89,3 +89,16 @@ def test_m34_a_configuration_that_was_not_measured_is_refused(
     """M34: a planned duration is no measured one."""
     assert run(["--campaign", str(campaign.root), "window", "--measured", "--configuration", name]) == 2
     assert "cpu.b1" in capsys.readouterr().err
+
+
+def test_m3_m34_what_happened_is_told_of_this_lock_only(campaign: Campaign, capsys: pytest.CaptureFixture[str]) -> None:
+    """M3, M34: a row of an earlier freeze, two years before, does not make this measuring two years long."""
+    command = ["--campaign", str(campaign.root), "window", "--happened", "--json"]
+    assert run(command) == 0
+    before = json.loads(capsys.readouterr().out)["happened"]
+    old = load_lock(campaign).model_copy(update={"nonce": "2" * 64})
+    attempt = make_attempt(campaign, old, None, number=9, lock_sha256="0" * 64)
+    times = {"started_at_utc": "2097-01-01T00:00:00Z", "ended_at_utc": "2097-01-01T00:01:00Z"}
+    store_attempt(campaign, attempt.model_copy(update=times))
+    assert run(command) == 0
+    assert json.loads(capsys.readouterr().out)["happened"] == before
