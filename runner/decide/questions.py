@@ -8,7 +8,16 @@ from decimal import Decimal
 from runner.decide.fates import Fate, Judged
 from runner.decide.model import PackageChoice, Reason, Summary
 from runner.decide.sentences import say
+from runner.evidence.attempt import Attempt
 from runner.protocol.schema import Protocol
+
+_PROCESSOR = "cpu"
+
+
+def _card_memory_unknown(attempt: Attempt) -> bool:
+    """On a card, a peak of the host's memory says nothing about the card's (engine `command`: its own affair)."""
+    of_cards = [peak for peak in attempt.memory if not peak.device.endswith(_PROCESSOR)]
+    return attempt.gpu_declared != _PROCESSOR and all(peak.bytes is None for peak in of_cards)
 
 
 def open_questions(
@@ -27,6 +36,8 @@ def open_questions(
         questions.append(say("question.shared"))
     if accepted and all(peak.bytes is None for item in accepted for peak in item.attempt.memory):
         questions.append(say("question.memory-unknown"))
+    elif any(_card_memory_unknown(item.attempt) for item in accepted):
+        questions.append(say("question.card-memory-unknown"))
     if any(item.verdict is not None and _interval_crosses(item, protocol) for item in accepted):
         questions.append(say("question.interval", threshold=protocol.quality.threshold))
     fewer = [s for s in summaries if 0 < s.accepted < protocol.measurement.passes_planned]

@@ -165,6 +165,7 @@ SENTENCES: dict[str, str] = {
     "question.shared": "other processes used the device during an accepted pass",
     "question.shared-unknown": "whether other processes used the device could not be observed",
     "question.memory-unknown": "peak memory could not be read",
+    "question.card-memory-unknown": "peak memory of the card could not be read",
     "question.interval": "the interval of the main metric reaches below the threshold {threshold}",
     "question.fewer": "accepted passes: {accepted_count} of {planned_count} planned",
     "question.tokens": "the accepted passes do not all report the same computed tokens",

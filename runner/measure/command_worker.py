@@ -75,7 +75,7 @@ def _keep(job: Job, written: Path) -> tuple[dict[str, Any], int]:
 def _peak(done: CommandPass) -> dict[str, Any]:
     return {
         "device": "cpu",
-        "counter": "VmHWM" if done.peak_bytes is not None else RSS,
+        "counter": done.counter,
         "scope": "resident memory of the program alone (not of processes that it starts), read from outside, this pass",
         "bytes": done.peak_bytes,
         "at_seconds": done.timeline.time_of_largest(RSS),

@@ -245,3 +245,24 @@ def test_m29_a_rejected_pass_that_cut_differently_spoils_nothing() -> None:
     world.passes("A", "b1", 10, 11)
     world.add("A", "b1", 10, truncated=3, accepted=False)
     assert _constraint(world, "settings").status == "met"
+
+
+def _questions(world: World) -> set[str]:
+    return {reason.code for reason in world.row("A.b1").open_questions}
+
+
+def test_m24_the_memory_of_a_card_is_unknown_although_that_of_the_host_is_known() -> None:
+    """Engine `command`: what its program takes of a card nobody counts; so is who else was on the card."""
+    world = World()
+    world.passes("A", "b1", 10, 11, 12)
+    assert not {"question.card-memory-unknown", "question.shared-unknown"} & _questions(world)
+    card = world.attempts[1].memory[0]
+    host = card.model_copy(update={"device": "cpu", "counter": "VmHWM", "bytes": 1 << 28})
+    unknown = card.model_copy(update={"bytes": None, "at_seconds": None, "reason": "only its own library counts"})
+    world.attempts[1] = world.attempts[1].model_copy(
+        update={"memory": (host, unknown), "device_shared": None, "device_shared_reason": "nothing reads them"}
+    )
+    assert {"question.card-memory-unknown", "question.shared-unknown"} <= _questions(world)
+    own = world.attempts[1].model_copy(update={"gpu_declared": "cpu", "memory": (host,)})
+    world.attempts = [own if attempt is world.attempts[1] else attempt for attempt in world.attempts]
+    assert "question.card-memory-unknown" not in _questions(world)

@@ -12,8 +12,11 @@ import pytest
 from runner.evidence.attempt import Attempt, Status
 from runner.evidence.campaign import Campaign
 from runner.evidence.store import read_attempts
-from runner.judge.record import _recompilation
+from runner.judge.record import _device, _recompilation
+from runner.measure.engines.command import program
+from runner.measure.memory import RSS
 from runner.measure.run import Request, measure
+from runner.measure.telemetry import Conditions, with_cards
 from runner.protocol.freeze import freeze
 from tests.measure.light import Quiet
 from tests.support.small_campaign import PROTOCOL, make_campaign
@@ -119,3 +122,35 @@ def test_m9_the_cards_of_a_program_are_named_and_its_memory_there_is_unknown(mon
     found = command_worker._facts("cuda")
     assert (found["gpus"], found["reasons"]["gpus"]) == ([], "torch could not be started")
     assert command_worker._facts("cpu")["gpus"] == [] and command_worker._unknown_peaks("cpu") == []
+
+
+def test_m11_whether_others_used_the_card_of_a_program_is_unknown_and_never_called_not_shared(tmp_path: Path) -> None:
+    """From the worker's result to the verdict: a warning in words, and the same reason in the row."""
+    _, row = attempt_with(tmp_path)
+    conditions = with_cards(Conditions({}, {}, None, "not read"), {"facts": {}}, on_card=True)
+    assert conditions.shared is None and conditions.shared_reason == "nothing reads the processes of a card here"
+    on_card = row.model_copy(
+        update={"gpu_declared": "b200", "device_shared": None, "device_shared_reason": conditions.shared_reason}
+    )
+    check = _device(on_card)
+    assert check.status == "warning" and check.reason.startswith("whether others used the device is unknown: nothing")
+    assert "not shared" not in check.reason
+
+
+def test_m24_a_program_that_ends_right_behind_its_answer_keeps_its_largest_sample(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel's mark is gone with the process; the counter is named for what it is."""
+    from runner.measure.engines.command import Program
+
+    ask = Program._status
+    monkeypatch.setattr(Program, "_status", lambda own, name: None if name == "VmHWM" else ask(own, name))
+    command = f"{sys.executable} -c \"print('{{}}'); input(); print('done')\"".replace("{}", '{\\"ready\\": true}')
+    from tests.measure.test_engines import job_for
+
+    job = job_for(tmp_path, extra={"command": command})
+    with program(job, tmp_path / "out.csv") as running:
+        running.effective(job.settings)
+        done = running.run(0.05)
+    assert (done.counter, done.peak_bytes) == (RSS, done.timeline.largest(RSS))
+    assert done.peak_bytes is not None and done.peak_bytes > 1 << 20

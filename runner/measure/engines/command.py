@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from runner.measure.job import AttemptFailed, Job, Unsupported
-from runner.measure.memory import Timeline
+from runner.measure.memory import RSS, Timeline
 from runner.measure.repeat import Repeater
 
 _SETTINGS = (
@@ -44,11 +44,12 @@ _LONGEST_LINE = 65536
 
 @dataclass(frozen=True)
 class CommandPass:
-    """What one pass of the program showed."""
+    """What one pass of the program showed. `counter`: what `peak_bytes` was read from."""
 
     seconds: float
     timeline: Timeline
     peak_bytes: int | None
+    counter: str
 
 
 class Program:
@@ -94,7 +95,7 @@ class Program:
         def sample() -> None:
             resident = self._resident()
             if resident is not None:
-                timeline.samples.append(((time.monotonic_ns() - start) / 1e9, {"resident": resident}))
+                timeline.samples.append(((time.monotonic_ns() - start) / 1e9, {RSS: resident}))
 
         repeater = Repeater("memory", interval_seconds, sample)
         repeater.start()
@@ -104,11 +105,13 @@ class Program:
         self._process.stdin.flush()
         answer = self._line("done").strip()
         seconds = (time.monotonic_ns() - start) / 1e9
-        peak = self._status("VmHWM") if reset else timeline.largest("resident")
+        peak, counter = self._status("VmHWM") if reset else None, "VmHWM"
         repeater.stop()
+        if peak is None:  # it cannot be reset here, or the program ended right behind its answer
+            peak, counter = timeline.largest(RSS), RSS
         if answer != "done":
             raise AttemptFailed("failed", "protocol", "the program must answer go with done")
-        return CommandPass(seconds, timeline, peak)
+        return CommandPass(seconds, timeline, peak, counter)
 
     def close(self) -> None:
         if self._process.poll() is None:
