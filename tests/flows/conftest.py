@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from runner.evidence.campaign import Campaign
 from runner.flows.report import make_report
+from runner.flows.verification import Step
 from runner.judge.campaign import judge_campaign
 from runner.protocol.freeze import freeze
 from tests.support.small_campaign import ROWS, make_attempt, make_campaign, store_attempt, write_predictions
@@ -74,3 +76,12 @@ def campaign(reported: Path, tmp_path: Path) -> Iterator[Campaign]:
     root = tmp_path / "campaign"
     shutil.copytree(reported, root)
     yield Campaign(root)
+
+
+@contextmanager
+def pages_left_alone() -> Iterator[None]:
+    """Found must be by the checks of bytes: to make the pages again takes longest and would find it as well."""
+    with pytest.MonkeyPatch.context() as patch:
+        left = Step("text of the note", "not checked", "left alone")
+        patch.setattr("runner.flows.recompute.recompute_pages", lambda campaign: left)
+        yield

@@ -10,8 +10,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,10 +18,10 @@ import pytest
 from runner.cli.main import run
 from runner.evidence.campaign import Campaign
 from runner.flows.archive import make_archive
-from runner.flows.verification import Step
 from runner.note.build import note_markdown
 from runner.protocol.freeze import freeze
 from runner.seal.container import read_container
+from tests.flows.conftest import pages_left_alone
 from tests.support.small_campaign import ROWS, make_attempt, make_campaign, store_attempt, write_predictions
 
 CASES = Path(__file__).parents[1] / "cases"
@@ -194,15 +193,6 @@ def flip(data: bytes, rng: random.Random) -> bytes:
     changed = bytearray(data)
     changed[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
     return bytes(changed)
-
-
-@contextmanager
-def pages_left_alone() -> Iterator[None]:
-    """Found must be by the checks of bytes: to make the pages again takes longest and would find it as well."""
-    with pytest.MonkeyPatch.context() as patch:
-        left = Step("text of the note", "not checked", "left alone")
-        patch.setattr("runner.flows.recompute.recompute_pages", lambda campaign: left)
-        yield
 
 
 @pytest.mark.parametrize("change", [cut, put_in, flip])
