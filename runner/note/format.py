@@ -27,6 +27,7 @@ MINUS = "\u2212"
 _FORMATS_OF = {"en": "en_GB"}
 _DAY = {"de": "EEE d. MMM", "tr": "d MMM EEE"}  # elsewhere as in English; Babel has no short form with the weekday
 _BINARY_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+_OCTETS = ("o", "Kio", "Mio", "Gio", "Tio")  # French writes the same units with the octet
 _KIBI = 1024
 _WHOLE_HOURS = 100 * 3600  # seconds: from here on minutes say nothing
 
@@ -142,7 +143,12 @@ class Formatter:
         while value >= _KIBI and unit < len(_BINARY_UNITS) - 1:
             value, unit = value / _KIBI, unit + 1
         places = 0 if unit == 0 or value >= 100 else 1 if value >= 10 else 2
-        return f"{self.decimal(value, places)}{NO_BREAK}{_BINARY_UNITS[unit]}"
+        return f"{self.decimal(value, places)}{NO_BREAK}{self.binary_units[unit]}"
+
+    @property
+    def binary_units(self) -> tuple[str, ...]:
+        """`B`, `KiB`, `MiB`, `GiB`, `TiB`; the same with the octet in French."""
+        return _OCTETS if self.locale.language == "fr" else _BINARY_UNITS
 
     def date(self, utc_or_date: str) -> str:
         """Calendar day of `2026-09-24` or of a UTC instant, in words: `24 September 2026`."""

@@ -228,6 +228,7 @@ SENTENCES = (
     N_("resident memory, {process_why}, from the pass on (its mark was set back before it)"),
     N_("this worker process only"),
     N_("this worker process (attempts served before: {served_count})"),
+    N_("this worker process (attempts served before: at most {served_count})"),
     N_("it holds that of earlier attempts too: {served_count}"),
     N_("worker process of rank {rank} only"),
     N_("the largest of the attempt's processes"),

@@ -18,7 +18,7 @@ from runner.pricing.core import PACKAGE_DAYS, covers, package_seconds
 from runner.pricing.window import TaskTime, Window, access_window
 from runner.units import exact_seconds, utc_text
 
-_ROW_INCHES = 0.25
+_ROW_INCHES = 0.21
 _NARROW_ROW_INCHES = 0.34
 _MOST_TICKS = 8
 _NARROW_TICKS = 3

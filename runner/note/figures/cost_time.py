@@ -13,7 +13,7 @@ from runner.note.figures.canvas import Drawing, blank
 from runner.note.figures.style import BLUE, FAINT, INK, ORANGE, QUIET, RED, WHITE, Pen, value_axis
 from runner.units import parse_utc
 
-_HEIGHT_INCHES = 2.7
+_HEIGHT_INCHES = 2.2
 _MOST_NAMES = 4
 _RIGHT_PART = 0.5
 

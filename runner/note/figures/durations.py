@@ -11,7 +11,7 @@ from runner.decide.model import BalanceRow, Summary
 from runner.note.figures.canvas import Drawing, blank, without_data
 from runner.note.figures.style import BLUE, FAINT, INK, QUIET, RED, WHITE, Pen, name_axis, value_axis
 
-_ROW_INCHES = 0.4
+_ROW_INCHES = 0.3
 _LEGEND_INCHES = 0.3  # more for one entry below the other
 _MANY = 40
 _MOST_SAID = 30  # durations of a row in the words for those who cannot see it: the table is read, not heard

@@ -17,7 +17,7 @@ from runner.evidence.canonical import load_json_file, sha256_file
 from runner.note.figures.canvas import Drawing, blank
 from runner.note.figures.style import BLUE, FAINT, GREEN, INK, ORANGE, QUIET, Pen, value_axis
 
-_PANEL_INCHES = 1.25
+_PANEL_INCHES = 0.95
 _MOST_PANELS = 8
 _COLOURS = {"resident": BLUE, "allocated": ORANGE, "reserved": GREEN}
 _DASHES = {"resident": "-", "allocated": "-", "reserved": (0, (5, 2))}
@@ -56,7 +56,8 @@ def memory(pen: Pen) -> Drawing | None:
     lines = -(-len(courses) // columns)
     canvas = blank((1.1 if pen.narrow else 0.75) + _PANEL_INCHES * lines, narrow=pen.narrow)
     panels = canvas.subplots(lines, columns, squeeze=False, sharey=True)
-    unit, name = (_GIB, "GiB") if max(course.largest for course in courses) >= _GIB else (_MIB, "MiB")
+    large = max(course.largest for course in courses) >= _GIB
+    unit, name = (_GIB if large else _MIB), pen.fmt.binary_units[3 if large else 2]
     top = max(course.largest for course in courses) / unit
     for axes, course in zip(panels.flat, courses, strict=False):
         _panel(axes, pen, course, unit, top)

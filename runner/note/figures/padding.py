@@ -8,7 +8,7 @@ from runner.decide.model import BalanceRow, Summary
 from runner.note.figures.canvas import Drawing, blank
 from runner.note.figures.style import BLUE, INK, SAND, WHITE, Pen, name_axis, value_axis
 
-_ROW_INCHES = 0.28
+_ROW_INCHES = 0.23
 
 
 def padding(pen: Pen) -> Drawing | None:

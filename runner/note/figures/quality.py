@@ -14,7 +14,7 @@ from runner.note.figures.canvas import Drawing, blank, without_data
 from runner.note.figures.style import BLUE, INK, RED, WHITE, Pen, name_axis, value_axis
 from runner.note.recorded import translated
 
-_ROW_INCHES = 0.27
+_ROW_INCHES = 0.22
 _LEAST_ROW_INCHES = 0.16
 _MOST_INCHES = 4.3
 _NARROW_TITLE = 44  # letters of a line above a panel

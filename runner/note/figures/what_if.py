@@ -13,7 +13,7 @@ from runner.decide.model import BalanceRow, PackageOption
 from runner.note.figures.canvas import Drawing, blank
 from runner.note.figures.style import BLUE, FAINT, GREEN, INK, ORANGE, QUIET, SAND, WHITE, Pen, value_axis
 
-_HEIGHT_INCHES = 2.5
+_HEIGHT_INCHES = 2.0
 _COLOURS = (BLUE, ORANGE, GREEN, INK, SAND)
 _DASHES: tuple[Any, ...] = ("-", (0, (6, 2)), (0, (2, 1.5)), (0, (8, 2, 2, 2)), "-")
 _MOST_LINES = 5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any
@@ -16,6 +17,9 @@ from runner.units import exact_seconds
 
 _MOST_RAW = 10  # durations in one cell: what a protocol usually plans at most
 _WHOLE_FROM = 1000  # texts per second
+# A kept process names in every attempt how many it served before: one counter all the same.
+_SERVED = re.compile(r"this worker process \(attempts served before: (\d+)\)")
+_ALONE = "this worker process only"
 
 
 def durations(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
@@ -83,18 +87,22 @@ def memory(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
     """Largest peak per device and counter; counters are never added."""
     fmt = speaker.fmt
     rows: list[dict[str, str]] = []
-    scopes: dict[tuple[str, str], None] = {}
+    scopes: dict[tuple[str, str], int] = {}
     for row in evidence.shown_rows:
-        peaks = [peak for summary in row.summaries for peak in summary.peak_memory]
+        peaks: dict[tuple[str, str, str], int] = {}
+        for device, counter, scope, count in (peak for summary in row.summaries for peak in summary.peak_memory):
+            alone, served = _one_process(scope)
+            key = (device, counter, alone)
+            peaks[key] = max(count, peaks.get(key, 0))
+            scopes[counter, alone] = max(served, scopes.get((counter, alone), 0))
         capacity = {
             peak.device: peak.capacity_bytes
             for attempt in attempts_of(evidence, row)
             for peak in attempt.memory
             if peak.capacity_bytes is not None
         }
-        for device, counter, scope, count in peaks:
+        for (device, counter, _), count in peaks.items():
             limit = capacity.get(device)
-            scopes[counter, scope] = None
             rows.append(
                 {
                     "name": row.configuration_id,
@@ -107,8 +115,22 @@ def memory(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
             )
     return {
         "rows": rows,
-        "scopes": [{"counter": name, "scope": speaker.recorded(scope)} for name, scope in sorted(scopes)],
+        "scopes": [
+            {"counter": counter, "scope": speaker.recorded(_of_several(scope, served))}
+            for (counter, scope), served in sorted(scopes.items())
+        ],
     }
+
+
+def _one_process(scope: str) -> tuple[str, int]:
+    """The scope as of a process of its own, and how many attempts the process had served before (0: none)."""
+    found = _SERVED.search(scope)
+    return (scope, 0) if found is None else (_SERVED.sub(_ALONE, scope), int(found[1]))
+
+
+def _of_several(scope: str, served: int) -> str:
+    """The scope again, with the most attempts that a process had served before."""
+    return scope.replace(_ALONE, f"this worker process (attempts served before: at most {served})") if served else scope
 
 
 def waste(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
