@@ -22,7 +22,7 @@ def report(session: Session, language: str | None) -> Output:
     """Decide, write the note as HTML and PDF, and sign it with every file of its evidence.
 
     The key: SIGNING_KEY (an SSH key), and PDF_SIGNING_P12 with PDF_SIGNING_PASSPHRASE_FILE for the PDF;
-    without them local test keys in protocol/keys/, which show consistency only. A note that a key of
+    without them local test keys of this user (never kept in the campaign), which show consistency only. A note that a key of
     yours signed is not replaced by one that a local test key signs.
     """
     with collector_paused():
@@ -54,8 +54,10 @@ def report(session: Session, language: str | None) -> Output:
 
 @runner_command("verify", short_help="Check hashes, signatures and chain, and recompute the decision.")
 @click.argument("path", type=click.Path(path_type=Path), required=False)
-@click.option("--signers", type=_FILE, help="Your own OpenSSH allowed_signers file: whom you trust to sign.")
-@click.option("--certificate", type=_FILE, help="For a PDF alone: the certificate that you expect to have signed it.")
+@click.option(
+    "--signers", type=_FILE, help="Your own OpenSSH allowed_signers file: whom you trust to sign. Also for a PDF alone."
+)
+@click.option("--certificate", type=_FILE, help="For a PDF alone: the certificate that must have signed it.")
 @click.option("--line-ends", is_flag=True, help="Accept a corpus whose line ends changed, if its records did not.")
 @click.option("--rebuild", is_flag=True, help="Also make figures, HTML and PDF again and compare them (slow).")
 @click.option("--run-evaluation", is_flag=True, help="Run the metric of its own that the protocol names: foreign code.")

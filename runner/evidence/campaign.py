@@ -43,10 +43,6 @@ class Campaign:
         return self.protocol_dir / "baseline"
 
     @property
-    def keys_dir(self) -> Path:
-        return self.protocol_dir / "keys"
-
-    @property
     def tariffs(self) -> Path:
         return self.root / "tariffs.csv"
 

@@ -18,6 +18,9 @@ from runner.evidence.signing import Purpose, SigningKey
 
 SIGNED_LIST = "note/SHA256SUMS"
 SIGNED_LIST_SIGNATURE = SIGNED_LIST + ".sig"
+ATTACHED_LIST = "note/SHA256SUMS.attached"
+"""What the PDF carries, signed with the SSH key: so that a PDF alone can be judged by a signers file."""
+ATTACHED_LIST_SIGNATURE = ATTACHED_LIST + ".sig"
 _NOTE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,119}-r[1-9][0-9]*-[0-9a-f]{12}")
 SIGNER_NAME = "signer.json"
 THIS_CODE = f"gpu-decision-note {__version__}"

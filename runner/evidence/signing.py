@@ -1,9 +1,9 @@
 """SSH signatures by the real `ssh-keygen -Y`, and the key that makes them.
 
 The user's key is named by SIGNING_KEY (a private key, or a public key whose private half an agent
-holds). Without it a local test key is made in `protocol/keys/`: it proves that the files belong
-together, never who made them. Each purpose has its own namespace, so that a signature made for one
-thing never passes for another.
+holds). Without it a local test key is made in a folder of the user's, outside every campaign, because
+campaign folders are handed on: it proves that the files belong together, never who made them. Each
+purpose has its own namespace, so that a signature made for one thing never passes for another.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from runner.evidence.sshsig import NotCanonical, SshSignature, parse_signature
 KEY_VARIABLE = "SIGNING_KEY"
 LOCAL_KEY_NAME = "local-test-key"
 LOCAL_KEY_COMMENT = "local test key"
+DATA_VARIABLE = "XDG_DATA_HOME"
 _TIMEOUT_SECONDS = 120  # a hardware key may wait for a touch
 
 
@@ -35,6 +36,7 @@ class Purpose(StrEnum):
 
     LOCK = "lock@gpu-decision-note"
     NOTE = "note@gpu-decision-note"
+    PDF = "pdf@gpu-decision-note"
     BAG = "bag@gpu-decision-note"
     STATEMENT = "statement@gpu-decision-note"
 
@@ -73,15 +75,26 @@ def signing_key(campaign: Campaign, environ: Mapping[str, str] = os.environ) -> 
     named = environ.get(KEY_VARIABLE, "")
     if named:
         return _probe(Path(named).expanduser(), local_test=False)
-    path = campaign.keys_dir / LOCAL_KEY_NAME
+    path = local_keys() / LOCAL_KEY_NAME
     if not path.exists():
         _make_local_key(path)
     return _probe(path, local_test=True)
 
 
+def local_keys() -> Path:
+    """Where this user's local test keys lie: never in a campaign, which is copied and handed on as a whole."""
+    named = os.environ.get(DATA_VARIABLE, "")
+    if Path(named).is_absolute():
+        return Path(named) / "gpu-decision-note" / "keys"
+    try:
+        return Path.home() / ".local" / "share" / "gpu-decision-note" / "keys"
+    except RuntimeError:
+        raise _no_place("this user has no home folder") from None
+
+
 def known_key(campaign: Campaign, environ: Mapping[str, str] = os.environ) -> SigningKey | None:
     """The key that would sign, or None if a local test key would have to be made first."""
-    if environ.get(KEY_VARIABLE) or (campaign.keys_dir / LOCAL_KEY_NAME).exists():
+    if environ.get(KEY_VARIABLE) or (local_keys() / LOCAL_KEY_NAME).exists():
         return signing_key(campaign, environ)
     return None
 
@@ -193,8 +206,11 @@ def new_key_file(path: Path) -> Iterator[Path]:
 
     Never over an existing one: if another process was faster, its key stays. A `.pub` beside it goes along.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.parent.chmod(0o700)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.chmod(0o700)
+    except OSError as error:
+        raise _no_place(f"{path.parent}: {error.strerror}") from None
     with tempfile.TemporaryDirectory(prefix=".new-key-", dir=path.parent) as folder:
         made = Path(folder) / path.name
         yield made
@@ -206,6 +222,13 @@ def new_key_file(path: Path) -> Iterator[Path]:
         public = made.with_name(made.name + ".pub")
         if public.exists():
             public.replace(path.with_name(public.name))
+
+
+def _no_place(why: str) -> InputRefused:
+    return InputRefused(
+        f"a local test key has no place to be kept ({why})",
+        next_step=f"set {KEY_VARIABLE} to a key of yours, or {DATA_VARIABLE} to a folder that only you can read",
+    )
 
 
 def _make_local_key(path: Path) -> None:

@@ -13,7 +13,7 @@ from runner.decide.write import other_locks_were_left_out, render_decision
 from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
 from runner.evidence.canonical import loads_strict
-from runner.evidence.checks import SIGNER_NAME, THIS_CODE, read_signer
+from runner.evidence.checks import ATTACHED_LIST, ATTACHED_LIST_SIGNATURE, SIGNER_NAME, THIS_CODE, read_signer
 from runner.evidence.signing import SigningKey
 from runner.evidence.store import AttemptStore
 from runner.flows import foreign
@@ -30,6 +30,7 @@ from runner.protocol.procedure import foreign_code_allowed
 _DECISION_FILES = (
     "attempts.csv", "attempts-spreadsheet.csv", "balance.csv", "balance.json", "decision.json", "plan.ics",
 )  # fmt: skip
+_SEALED = tuple(Path(name).name for name in (ATTACHED_LIST, ATTACHED_LIST_SIGNATURE))
 TEXT, PAGES = "text of the note", "pages of the PDF"
 _LANGUAGE = re.compile(rb"^lang: *\"?([a-z]{2})\"? *$", re.MULTILINE)
 
@@ -59,7 +60,7 @@ def recompute_verdicts(campaign: Campaign) -> Step:
                     command=verdict_command(campaign), files=_of(findings))  # fmt: skip
     accepted = sum(verdict.accepted for verdict in judged.verdicts)
     rows = len(judged.verdicts)
-    finding = f"{rows} attempts judged again from the raw records, {accepted} accepted, as the note says"
+    finding = f"{rows} attempts judged again from the raw records, {accepted} accepted, as the files in verdicts/ say"
     return Step("verdicts", "passed", finding, command=verdict_command(campaign))
 
 
@@ -76,7 +77,9 @@ def recompute_decision(campaign: Campaign) -> Step:
     if findings:
         finding = f"{again}; the note's decision files are other ones"
         return Step("decision", "failed", finding, findings, command=foreign.DECISION, files=_of(findings))
-    return Step("decision", "passed", f"{again}, as the note says", command=foreign.DECISION)
+    return Step(
+        "decision", "passed", f"{again}, as note/decision.json and note/balance.json say", command=foreign.DECISION
+    )
 
 
 def recompute_text(campaign: Campaign) -> Step:
@@ -110,7 +113,7 @@ def rebuild_pdf(campaign: Campaign) -> Step:
     language = _language((campaign.note / "decision-note.qmd").read_bytes())
     with tempfile.TemporaryDirectory(prefix="runner-rebuild-") as folder:
         staged = StagedCampaign(campaign.root, Path(folder))
-        for name in (*_DECISION_FILES, SIGNER_NAME):
+        for name in (*_DECISION_FILES, SIGNER_NAME, *_SEALED):
             if (campaign.note / name).is_file():
                 shutil.copyfile(campaign.note / name, staged.note / name)
         unsigned = build_note(staged, language, key=_key(campaign)).pdf.read_bytes()
@@ -122,7 +125,10 @@ def rebuild_pdf(campaign: Campaign) -> Step:
 
 def pages_not_made_again() -> Step:
     """What is said of the PDF's pages when nobody asked for `--rebuild`."""
-    reason = "their hash is the signed one, yet they were not made again and compared (--rebuild does it)"
+    reason = (
+        "not read: the PDF is the file that was signed, but nobody compared what its pages say with the text above, "
+        "note/decision-note.qmd (--rebuild does it)"
+    )
     return Step(PAGES, "not checked", reason, command=foreign.PAGES)
 
 

@@ -17,7 +17,16 @@ from runner.decide.model import Decision
 from runner.decide.write import other_locks_were_left_out, write_decision
 from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
-from runner.evidence.checks import SIGNED_LIST, SIGNED_LIST_SIGNATURE, SIGNER_NAME, THIS_CODE, Signer, note_id
+from runner.evidence.checks import (
+    ATTACHED_LIST,
+    ATTACHED_LIST_SIGNATURE,
+    SIGNED_LIST,
+    SIGNED_LIST_SIGNATURE,
+    SIGNER_NAME,
+    THIS_CODE,
+    Signer,
+    note_id,
+)
 from runner.evidence.files import write_atomic
 from runner.evidence.signing import Purpose, sign, signing_key
 from runner.flows.staging import StagedCampaign, staged_note
@@ -27,7 +36,7 @@ from runner.note.calculator import write_calculator
 from runner.protocol.freeze import load_lock
 from runner.seal.pdf import sign_pdf
 from runner.seal.pdfkey import pdf_key
-from runner.seal.sums import make_list
+from runner.seal.sums import make_attached_list, make_list
 
 _REPORT_FILES = ("decision-note.", Path(SIGNED_LIST).name)
 
@@ -78,7 +87,14 @@ def make_report(campaign: Campaign, language: str | None = None, environ: Mappin
         decision = write_decision(staged, leave_out_other_locks=left_out).decision
         identity = note_id(staged)
         write_atomic(staged.note / SIGNER_NAME, signer.dump())
-        made = build_note(staged, language, key=key)
+
+        def seal() -> None:
+            """The SSH key vouches for what the PDF carries, and with `signer.json` for the PDF's certificate."""
+            listed = make_attached_list(staged, note_id=identity, key=signer.label).dump()
+            write_atomic(staged.note / Path(ATTACHED_LIST).name, listed)
+            write_atomic(staged.note / Path(ATTACHED_LIST_SIGNATURE).name, sign(listed, key, Purpose.PDF))
+
+        made = build_note(staged, language, key=key, seal=seal)
         write_calculator(staged, language)
         reason = f"Decision note {identity}"
         write_atomic(made.pdf, sign_pdf(made.pdf.read_bytes(), certificate, reason=reason))

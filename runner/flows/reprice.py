@@ -107,7 +107,7 @@ def _cost(campaign: Campaign, decision: Decision) -> tuple[str | None, str | Non
 
 def _copy(old: Campaign, new: Campaign) -> None:
     def left_behind(folder: str, names: list[str]) -> list[str]:
-        return [name for name in names if name == ".lock" or Path(folder, name) == old.keys_dir]
+        return [name for name in names if name == ".lock" or Path(folder, name) == old.protocol_dir / "keys"]
 
     for name in _COPIED:
         if (old.root / name).is_dir():

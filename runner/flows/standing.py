@@ -7,7 +7,7 @@ import re
 from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
 from runner.evidence.checks import Signer, read_signer
-from runner.evidence.signing import KEY_VARIABLE, LOCAL_KEY_NAME, SigningKey, signing_key
+from runner.evidence.signing import KEY_VARIABLE, LOCAL_KEY_NAME, SigningKey, local_keys, signing_key
 from runner.evidence.sshsig import NotCanonical, parse_signature
 from runner.note.i18n import SOURCE_LANGUAGE
 from runner.seal.pdfkey import P12_VARIABLE
@@ -72,7 +72,7 @@ def lock_fingerprint(campaign: Campaign) -> str | None:
 def lock_signer(campaign: Campaign) -> str:
     """Whose signature the lock really carries, in words: not who would sign it now."""
     found = lock_fingerprint(campaign)
-    local = campaign.keys_dir / LOCAL_KEY_NAME
+    local = local_keys() / LOCAL_KEY_NAME
     if found is None or not local.is_file():
         return found or "no signature that can be read"
     key = signing_key(campaign, {})

@@ -39,6 +39,7 @@ _RESTS_ON: Mapping[str, tuple[str, ...]] = {
     "pages of the PDF": ("frozen protocol", "chain of attempts", "verdicts", "decision", "text of the note"),
     "rental record": ("decision",),
 }
+_UNREAD = " What the pages of the PDF say was not compared with the evidence."
 LIMITS = (
     "No check of files can find: measurements made up from the start and signed; rows of a machine that was left out "
     "whole, or rows that the owner of the key cut off at the end of a chain with all that belongs to them; when the "
@@ -102,9 +103,11 @@ class Verification:
         elif self.key is not None and self.key.startswith("local test key"):
             who = "but it is signed with a local test key, which shows consistency only, not who signed"
         else:
-            option = "--certificate FILE" if self.kind == "PDF alone" else "--signers FILE"
-            who = f"but who signed was not checked (give {option})"
-        return f"{what[0].upper()}{what[1:]}, {who}."
+            option = " or --certificate FILE" if self.kind == "PDF alone" else ""
+            who = f"but who signed was not checked (give --signers FILE{option})"
+        pages = next((step for step in self.steps if step.name == "pages of the PDF"), None)
+        unread = "" if pages is None or pages.status == "passed" else _UNREAD
+        return f"{what[0].upper()}{what[1:]}, {who}.{unread}"
 
     def lines(self) -> list[str]:
         head = [f"{self.kind}: {self.subject}", f"note: {self.note_id or 'unknown'}"]

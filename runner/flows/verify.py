@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
-from runner.evidence.checks import SIGNED_LIST, SIGNED_LIST_SIGNATURE
-from runner.evidence.signing import Purpose, check_signature, read_signers
+from runner.evidence.signing import read_signers
 from runner.flows import integrity, inventory, recompute
-from runner.flows.archive import match_decision
-from runner.flows.source import unpack
+from runner.flows.strays import check_strays
 from runner.flows.verification import Step, Verification, attempt_step, with_causes
+from runner.flows.verify_archive import is_unpacked_archive, verify_archive, verify_unpacked
 from runner.flows.verify_pdf import verify_pdf
-from runner.pricing.rental import read_rental
-from runner.seal.bag import LEFT_OUT, RENTAL, SIGNATURE, SIGNED, Bag, left_out_files, read_bag
+from runner.seal.bag import LEFT_OUT, RENTAL
 
 
 def verify(
@@ -36,6 +33,8 @@ def verify(
     if signers is not None:
         read_signers(signers)
     if path.is_dir():
+        if is_unpacked_archive(path):
+            return verify_unpacked(path, signers, _folder_steps, rebuild=rebuild)
         root = path if (path / "note").is_dir() or path.name != "note" else path.parent
         return verify_folder(Campaign(root), signers, subject=str(path), line_ends=line_ends, rebuild=rebuild)
     if not path.is_file():
@@ -43,9 +42,9 @@ def verify(
     with path.open("rb") as stream:
         start = stream.read(5)
     if start == b"%PDF-":
-        return verify_pdf(path, certificate)
+        return verify_pdf(path, certificate, signers)
     if path.suffix == ".zip" or start.startswith(b"PK"):
-        return verify_archive(path, signers, rebuild=rebuild)
+        return verify_archive(path, signers, _folder_steps, rebuild=rebuild)
     raise InputRefused(
         "neither a campaign folder, nor an archive, nor a PDF",
         file=path,
@@ -70,60 +69,6 @@ def verify_folder(
     )
 
 
-def verify_archive(path: Path, signers: Path | None, *, rebuild: bool = False) -> Verification:
-    """The archive's own manifests and signature, then everything inside it, in a temporary folder."""
-    bag = read_bag(path)
-    with tempfile.TemporaryDirectory(prefix="runner-verify-") as folder:
-        campaign = Campaign(Path(folder))
-        unpack(bag.payload, campaign.root)
-        step, signer = _bag_step(bag, signers)
-        listed, inside = _folder_steps(campaign, signers, left_out_files(bag), rebuild=rebuild)
-        last = (
-            attempt_step("rental record", lambda: _rental_step(campaign), campaign.root),
-            attempt_step("rest of the archive", lambda: _rest_step(bag, campaign, listed), campaign.root),
-        )
-    return Verification(
-        str(path),
-        "archive",
-        bag.info.get("External-Identifier"),
-        listed.signed.key if listed.signed else None,
-        signer is not None and listed.signer is not None,
-        with_causes((step, *inside, *last)),
-    )
-
-
-def _bag_step(bag: Bag, signers: Path | None) -> tuple[Step, str | None]:
-    found = check_signature(bag.signed, bag.signature, Purpose.BAG, signers)
-    command = f"sha256sum -c manifest-sha256.txt && sha256sum -c {SIGNED}   (in the folder that holds data/)"
-    if not found.valid:
-        return Step("archive", "failed", f"{SIGNATURE}: {found.reason}", command=command), None
-    who = f"made by {found.signer}" if found.signer else f"key {found.fingerprint}; who signed was not checked"
-    finding = f"{len(bag.payload)} files, each byte of the archive covered by its signature, {who}"
-    return Step("archive", "passed", finding, command=command), found.signer
-
-
-def _rental_step(campaign: Campaign) -> Step:
-    """The rental record in the archive still matches the decision, field by field (M46)."""
-    path = campaign.root / RENTAL
-    match = match_decision(campaign, read_rental(path))
-    match.refuse(path)
-    reasons = tuple(f"{', '.join(fields)}: {reason}" for reason, fields in match.by_reason().items())
-    return Step("rental record", "passed", match.summary(), reasons, command=f"cat {RENTAL}   (beside the invoice)")
-
-
-def _rest_step(bag: Bag, campaign: Campaign, listed: integrity.ListCheck) -> Step:
-    """Nothing else travels with the note: every file is signed with it, the rental record, or the frozen model."""
-    name = "rest of the archive"
-    ours = {SIGNED_LIST, SIGNED_LIST_SIGNATURE, RENTAL, LEFT_OUT}
-    known = frozenset(ours | set(listed.signed.files if listed.signed else ()))
-    findings = inventory.unsigned_payload(frozenset(bag.payload), campaign, known)
-    if bag.info.get("External-Identifier") != (listed.signed.note_id if listed.signed else None):
-        findings = ("bag-info.txt names another note than the signed list", *findings)
-    if findings:
-        return Step(name, "failed", "the archive holds more than note, rental record and model", findings)
-    return Step(name, "passed", "nothing but the note with its evidence, the rental record and the model")
-
-
 def _folder_steps(
     campaign: Campaign,
     signers: Path | None,
@@ -131,6 +76,7 @@ def _folder_steps(
     *,
     line_ends: bool = False,
     rebuild: bool = False,
+    archived: bool = False,
 ) -> tuple[integrity.ListCheck, tuple[Step, ...]]:
     """Kinds of files, then bytes, then the recomputation; a refusal in one step never hides the others."""
     place = attempt_step("folder", lambda: inventory.check_place(campaign), campaign.root)
@@ -144,7 +90,9 @@ def _folder_steps(
     if signed is not None:
         checks["files"] = lambda: integrity.check_files(campaign, signed, left_out, line_ends=line_ends)
         checks["note"] = lambda: integrity.check_note_id(campaign, signed)
+    beside = frozenset({RENTAL, LEFT_OUT}) if archived else frozenset()
     checks |= {
+        "other files": lambda: check_strays(campaign, beside),
         "PDF signature": lambda: integrity.check_note_pdf(campaign, identity),
         "frozen protocol": lambda: integrity.check_lock(campaign),
         "model": lambda: inventory.check_model_files(campaign),

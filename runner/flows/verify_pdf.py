@@ -13,6 +13,7 @@ from runner.evidence.campaign import Campaign
 from runner.evidence.checks import note_id, read_signer
 from runner.evidence.store import AttemptStore
 from runner.flows import integrity, inventory, recompute
+from runner.flows.attached import check_attached_list
 from runner.flows.foreign import shell_word, unpack_command
 from runner.flows.source import unpack
 from runner.flows.verification import Step, Verification, attempt_step, with_causes
@@ -24,11 +25,14 @@ from runner.seal.pdf import check_pdf
 _ALWAYS = ("note/decision.json", "note/balance.json", "note/balance.csv", "note/attempts.csv", "note/signer.json",
            "note/decision-note.qmd", "protocol/protocol.lock.json", "tariffs.csv")  # fmt: skip
 _NO_PAGES = "templates and samples are not inside a PDF, so its pages cannot be made again: read them beside the text"
-_NO_LIST = "the signed list is not inside a PDF: files beside it were not looked at"
 
 
-def verify_pdf(path: Path, certificate: Path | None = None) -> Verification:
-    """Signature first; only what it covers is unpacked (into a temporary folder) and recomputed."""
+def verify_pdf(path: Path, certificate: Path | None = None, signers: Path | None = None) -> Verification:
+    """Signature first; only what it covers is unpacked (into a temporary folder) and recomputed.
+
+    With `signers` not accepted unless somebody named there signed the list of the attachments, which covers the
+    name of the certificate that must have signed the PDF. With `certificate` it must be that one.
+    """
     wanted = None if certificate is None else certificate_sha256(certificate)
     data = path.read_bytes()
     check = check_pdf(data)
@@ -48,9 +52,10 @@ def verify_pdf(path: Path, certificate: Path | None = None) -> Verification:
     with tempfile.TemporaryDirectory(prefix="runner-verify-") as folder:
         campaign = Campaign(Path(folder))
         unpack(attached, campaign.root)
-        steps = _steps(campaign, data, path.name, wanted)
+        steps, signer = _steps(campaign, data, path.name, wanted, signers)
         identity = note_id(campaign) if campaign.decision.is_file() and campaign.balance.is_file() else None
-    trusted = wanted is not None and steps[0].status == "passed"
+    # A signers file without a signer is a failed step: then nothing is accepted, whatever the certificate.
+    trusted = (wanted is not None or signer is not None) and steps[0].status == "passed"
     key = "local test key" if check.local_test else f"certificate of '{check.subject}'"
     return Verification(str(path), "PDF alone", identity, key, trusted, steps)
 
@@ -81,17 +86,25 @@ def certificate_sha256(path: Path) -> str:
     return loaded.fingerprint(hashes.SHA256()).hex()
 
 
-def _steps(campaign: Campaign, data: bytes, shown: str, wanted: str | None) -> tuple[Step, ...]:
+def _steps(
+    campaign: Campaign, data: bytes, shown: str, wanted: str | None, signers: Path | None
+) -> tuple[tuple[Step, ...], str | None]:
     labels = _labels_missing(campaign)
+    signer: str | None = None
+
+    def listed() -> Step:
+        nonlocal signer
+        step, signer = check_attached_list(campaign, signers)
+        return step
 
     def recomputed(name: str, check: Callable[[Campaign], Step]) -> Step:
         if labels is not None:
             return Step(name, "not checked", labels)
         return attempt_step(name, lambda: check(campaign), campaign.root)
 
-    return with_causes((
+    steps = with_causes((
         attempt_step("PDF signature", lambda: _signature(campaign, data, shown, wanted), campaign.root),
-        Step("signed list", "not checked", _NO_LIST),
+        attempt_step("signed list", listed, campaign.root),
         attempt_step("frozen protocol", lambda: integrity.check_lock(campaign), campaign.root),
         attempt_step("attachments", lambda: _attachments(campaign, shown), campaign.root),
         attempt_step("chain of attempts", lambda: integrity.check_chain(campaign), campaign.root),
@@ -103,6 +116,7 @@ def _steps(campaign: Campaign, data: bytes, shown: str, wanted: str | None) -> t
         recomputed("text of the note", lambda campaign: _text(campaign, shown)),
         Step("pages of the PDF", "not checked", _NO_PAGES, command=f"pdftotext -layout {shell_word(shown)} -"),
     ))  # fmt: skip
+    return steps, signer
 
 
 def _attachments(campaign: Campaign, shown: str) -> Step:
@@ -134,8 +148,11 @@ def _text(campaign: Campaign, shown: str) -> Step:
 def _signature(campaign: Campaign, data: bytes, shown: str, wanted: str | None) -> Step:
     """The signature names the note that its attachments make up, and the expected certificate."""
     signer = read_signer(campaign)
-    named = wanted or (None if signer is None else signer.pdf_certificate_sha256)
-    return integrity.pdf_step(data, note_id(campaign), named, shown=shown)
+    named = None if signer is None else signer.pdf_certificate_sha256
+    step = integrity.pdf_step(data, note_id(campaign), wanted or named, shown=shown)
+    if step.status == "passed" and wanted is not None and named not in (None, wanted):
+        return replace(step, status="failed", finding=f"{shown}: note/signer.json in it names another certificate")
+    return step
 
 
 def _labels_missing(campaign: Campaign) -> str | None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
+from runner.evidence.checks import ATTACHED_LIST, ATTACHED_LIST_SIGNATURE
 from runner.protocol.schema import Lock
 
 LARGE_BYTES = 5_000_000
@@ -63,7 +64,11 @@ def evidence_paths(campaign: Campaign, lock: Lock) -> tuple[dict[str, Path], tup
     paths += [campaign.note / Path(name).name for name in _FOR_PEOPLE]
     found |= {campaign.relative(path): path for path in paths if path.is_file()}
     heavy = dict(_heavy(campaign, lock))
-    if sum(path.stat().st_size for path in (*heavy.values(), *found.values())) < LARGE_BYTES:
+    small = sum(path.stat().st_size for path in (*heavy.values(), *found.values())) < LARGE_BYTES
+    # The list of what is attached comes last: whether it is there already must not change what it lists.
+    lists = (campaign.note / Path(name).name for name in (ATTACHED_LIST, ATTACHED_LIST_SIGNATURE))
+    found |= {campaign.relative(path): path for path in lists if path.is_file()}
+    if small:
         return found | heavy, ()
     return found, tuple(sorted(heavy))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from runner.errors import NotAccepted, show_value
@@ -51,7 +51,10 @@ With our code, all of this and the recomputed decision: runner verify ARCHIVE.zi
 
 @dataclass(frozen=True)
 class Bag:
-    """A bag whose manifests fit; the signature is still to be checked. Payload names are without `data/`."""
+    """A bag (one from `read_bag` fits its manifests); the signature is still to be checked.
+
+    Payload names are without `data/`.
+    """
 
     name: str
     info: Mapping[str, str]
@@ -98,7 +101,23 @@ def _how_to_check(*, complete: bool) -> bytes:
 
 def read_bag(path: Path) -> Bag:
     """Read an archive without writing anything; every deviation from what `build_bag` makes is named."""
-    files = read_container(path)
+    found = open_bag(read_container(path), path)
+    if found.what is not None:
+        raise NotAccepted(found.what, file=path, details=found.findings, next_step=ANOTHER_COPY)
+    return found.bag
+
+
+@dataclass(frozen=True)
+class OpenBag:
+    """A bag as it was found. `what` (None: it fits) and `findings`: where its manifests and files differ."""
+
+    bag: Bag
+    what: str | None = None
+    findings: tuple[str, ...] = ()
+
+
+def open_bag(files: Mapping[str, bytes], path: Path) -> OpenBag:
+    """The bag in these files (names with its one folder), which may be spoilt; the signature is still to be checked."""
     names = {name.split("/", 1)[0] for name in files}
     if len(names) != 1 or any("/" not in name for name in files):
         raise NotAccepted("the archive does not hold exactly one folder", file=path, next_step=ANOTHER_COPY)
@@ -106,30 +125,22 @@ def read_bag(path: Path) -> Bag:
     inside = {key[len(name) + 1 :]: data for key, data in files.items()}
     payload = {key[len(PAYLOAD) :]: data for key, data in inside.items() if key.startswith(PAYLOAD)}
     tags = {key: data for key, data in inside.items() if not key.startswith(PAYLOAD)}
+    bag = Bag(name, {}, payload, tags.get(SIGNED, b""), tags.get(SIGNATURE, b""))
     findings = _compare_names(tags, _TAGS)
     if findings:
-        raise NotAccepted(
-            "not an archive of this tool: its files about itself differ",
-            file=path,
-            details=findings,
-            next_step=ANOTHER_COPY,
-        )
+        return OpenBag(bag, "not an archive of this tool: its files about itself differ", findings)
     covered = {key: data for key, data in tags.items() if key not in (SIGNED, SIGNATURE)}
     findings = (
         *_compare(covered, tags[SIGNED], SIGNED),
         *_compare({PAYLOAD + key: data for key, data in payload.items()}, tags["manifest-sha256.txt"], "manifest"),
     )
     if findings:
-        raise NotAccepted(
-            "the archive is not the one that was signed", file=path, details=findings, next_step=ANOTHER_COPY
-        )
-    info = _read_info(tags["bag-info.txt"], path)
+        return OpenBag(bag, "the archive is not the one that was signed", findings)
+    bag = replace(bag, info=_read_info(tags["bag-info.txt"], path))
     oxum = f"{sum(map(len, payload.values()))}.{len(payload)}"
-    if info.get("Payload-Oxum") != oxum:
-        raise NotAccepted(
-            "bag-info.txt: Payload-Oxum does not fit the payload", file=path, value=oxum, next_step=ANOTHER_COPY
-        )
-    return Bag(name, info, payload, tags[SIGNED], tags[SIGNATURE])
+    if bag.info.get("Payload-Oxum") != oxum:
+        return OpenBag(bag, f"bag-info.txt: Payload-Oxum does not fit the payload ({oxum})")
+    return OpenBag(bag)
 
 
 def _manifest(digests: Mapping[str, str]) -> bytes:

@@ -96,28 +96,58 @@ def read_container(path: Path) -> dict[str, bytes]:
     return files
 
 
-def _refuse_entries(entries: list[zipfile.ZipInfo], path: Path) -> None:
-    findings = list(name_findings(entry.orig_filename for entry in entries))
-    findings += [
+def read_loosely(path: Path) -> tuple[dict[str, bytes], str | None]:
+    """All files of any ZIP whose names are safe, and why it is not the canonical container (None: it is).
+
+    For checking what somebody packed again. Refused as by `read_container`: bad names, links, oversize, damage.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            entries = archive.infolist()
+            folders = [entry for entry in entries if entry.filename.endswith("/") and entry.file_size == 0]
+            _refuse_names([f"{entry.orig_filename}0" for entry in folders], (), path)  # as of a file in it
+            entries = [entry for entry in entries if entry not in folders]
+            _refuse_entries(entries, path, packed=True)
+            files = {entry.filename: archive.read(entry) for entry in entries}
+    except (OSError, zipfile.BadZipFile, zlib.error, struct.error, ValueError, RuntimeError, EOFError) as error:
+        raise NotAccepted(f"not a readable archive, or damaged: {error}", file=path, next_step=ANOTHER_COPY) from None
+    if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
+        return files, "it is compressed"
+    if folders:
+        return files, "it holds entries for folders"
+    try:
+        _require_canonical(path, files)
+    except NotAccepted as error:
+        return files, error.what
+    return files, None
+
+
+def _refuse_entries(entries: list[zipfile.ZipInfo], path: Path, *, packed: bool = False) -> None:
+    links = tuple(
         f"{show_value(entry.orig_filename)} is a link or a device"
         for entry in entries
         if stat.S_IFMT(entry.external_attr >> 16) not in (0, stat.S_IFREG)
-    ]
-    if findings:
-        raise InputRefused(
-            "the archive holds names that are refused; nothing was taken out of it",
-            file=path,
-            details=tuple(findings),
-            next_step=ANOTHER_COPY,
-        )
+    )
+    _refuse_names([entry.orig_filename for entry in entries], links, path)
     # The declared sizes are believed only to refuse: reading stops at them, and they are compared below.
     if len(entries) > MOST_FILES or sum(entry.file_size for entry in entries) > MOST_BYTES:
         raise InputRefused(
             f"the archive is larger than {MOST_FILES} files or {MOST_BYTES} bytes", file=path, next_step=ANOTHER_COPY
         )
-    if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
+    if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries) and not packed:
         raise NotAccepted(
             "the archive is compressed, so it is not one that this tool made", file=path, next_step=ANOTHER_COPY
+        )
+
+
+def _refuse_names(names: list[str], more: tuple[str, ...], path: Path) -> None:
+    findings = (*name_findings(names), *more)
+    if findings:
+        raise InputRefused(
+            "the archive holds names that are refused; nothing was taken out of it",
+            file=path,
+            details=findings,
+            next_step=ANOTHER_COPY,
         )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
-from runner.evidence.signing import new_key_file
+from runner.evidence.signing import local_keys, new_key_file
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate
@@ -39,7 +39,7 @@ def pdf_key(campaign: Campaign, environ: Mapping[str, str] = os.environ) -> PdfK
     named = environ.get(P12_VARIABLE, "")
     if named:
         return _open(Path(named).expanduser(), _passphrase(environ), local_test=False)
-    path = campaign.keys_dir / LOCAL_P12_NAME
+    path = local_keys() / LOCAL_P12_NAME
     if not path.exists():
         _make_local(path)
     return _open(path, None, local_test=True)

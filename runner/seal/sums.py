@@ -15,7 +15,9 @@ from pathlib import Path, PurePosixPath
 from runner.errors import InputRefused, show_value
 from runner.evidence.campaign import Campaign
 from runner.evidence.canonical import sha256_file
-from runner.evidence.checks import SIGNED_LIST, SIGNED_LIST_SIGNATURE
+from runner.evidence.checks import ATTACHED_LIST, ATTACHED_LIST_SIGNATURE, SIGNED_LIST, SIGNED_LIST_SIGNATURE
+from runner.note.attachments import evidence_paths
+from runner.protocol.lockfile import read_lock
 from runner.protocol.modelfiles import frozen_model
 from runner.protocol.schema import Lock
 from runner.seal.names import name_findings
@@ -33,29 +35,32 @@ _HEADER = (
     "# purpose: {purpose}",
     "# note: {note_id}",
     "# signed with: {key}",
-    "# check, in the folder that holds note/: sha256sum -c " + SIGNED_LIST,
+    "# check, in the folder that holds note/: sha256sum -c {path}",
 )
 
 
 @dataclass(frozen=True)
 class SignedList:
-    """A list of files: what it is for, which note, which key (label), path -> SHA-256."""
+    """A list of files: what it is for, which note, which key (label), path -> SHA-256; `path`: its own place."""
 
     purpose: str
     note_id: str
     key: str
     files: Mapping[str, str]
+    path: str = SIGNED_LIST
 
     def dump(self) -> bytes:
-        head = [line.format(purpose=self.purpose, note_id=self.note_id, key=self.key) for line in _HEADER]
+        values = {"purpose": self.purpose, "note_id": self.note_id, "key": self.key, "path": self.path}
+        head = [line.format(**values) for line in _HEADER]
         body = [f"{digest}  {path}" for path, digest in sorted(self.files.items())]
         return ("\n".join(head + body) + "\n").encode("utf-8")
 
 
 PURPOSE = "decision note and its evidence"
+ATTACHED_PURPOSE = "evidence attached to the PDF of a decision note"
 
 
-def parse_list(data: bytes, *, file: str | Path) -> SignedList:
+def parse_list(data: bytes, *, file: str | Path, path: str = SIGNED_LIST) -> SignedList:
     """Strict reading; refused with the line where it is not what `SignedList.dump` writes."""
     try:
         lines = data.decode("utf-8").split("\n")
@@ -82,19 +87,19 @@ def parse_list(data: bytes, *, file: str | Path) -> SignedList:
                 value=line,
                 next_step=_LIST_AGAIN,
             )
-        digest, path = match.groups()
-        if path in files:
+        digest, name = match.groups()
+        if name in files:
             raise InputRefused(
-                "a file stands twice in the signed list", file=file, line=number, value=path, next_step=_LIST_AGAIN
+                "a file stands twice in the signed list", file=file, line=number, value=name, next_step=_LIST_AGAIN
             )
-        files[path] = digest
+        files[name] = digest
     findings = name_findings(files)
     if findings:
         raise InputRefused(
             "the signed list holds names that are refused", file=file, details=findings, next_step=_LIST_AGAIN
         )
     purpose, note_id, key = values
-    signed = SignedList(purpose, note_id, key, files)
+    signed = SignedList(purpose, note_id, key, files, path)
     if signed.dump() != data:
         raise InputRefused(
             "the signed list is not in canonical form (order, blanks or line ends)", file=file, next_step=_LIST_AGAIN
@@ -106,6 +111,14 @@ def make_list(campaign: Campaign, *, note_id: str, key: str) -> SignedList:
     """Hash the whole evidence of a campaign."""
     files = {relative: sha256_file(path) for relative, path in evidence_files(campaign)}
     return SignedList(PURPOSE, note_id, key, files)
+
+
+def make_attached_list(campaign: Campaign, *, note_id: str, key: str) -> SignedList:
+    """Hash what the PDF of the note in `campaign.note` will carry, but for this list and its signature."""
+    paths, _ = evidence_paths(campaign, read_lock(campaign))
+    own = (ATTACHED_LIST, ATTACHED_LIST_SIGNATURE)
+    files = {name: sha256_file(path) for name, path in paths.items() if name not in own}
+    return SignedList(ATTACHED_PURPOSE, note_id, key, files, ATTACHED_LIST)
 
 
 def evidence_files(campaign: Campaign) -> tuple[tuple[str, Path], ...]:

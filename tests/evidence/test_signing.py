@@ -13,7 +13,17 @@ import pytest
 
 from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
-from runner.evidence.signing import Purpose, SigningKey, check_signature, known_key, new_key_file, sign, signing_key
+from runner.evidence.signing import (
+    DATA_VARIABLE,
+    Purpose,
+    SigningKey,
+    check_signature,
+    known_key,
+    local_keys,
+    new_key_file,
+    sign,
+    signing_key,
+)
 from runner.evidence.sshsig import NotCanonical, SshSignature, format_signature, parse_signature
 
 DATA = b"sha256 list\n"
@@ -46,12 +56,38 @@ def test_the_local_key_is_called_a_test_key_and_is_private(key: SigningKey) -> N
     assert "local test key" in key.path.with_suffix(".pub").read_text(encoding="utf-8")
 
 
-def test_the_local_key_is_made_once(tmp_path: Path) -> None:
-    campaign = Campaign(tmp_path)
+def test_m53_the_local_key_is_made_once_and_never_in_the_campaign_that_is_handed_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever gets a copy of the folder must not get the key that signed it."""
+    monkeypatch.setenv(DATA_VARIABLE, str(tmp_path / "user"))
+    campaign = Campaign(tmp_path / "campaign")
     assert known_key(campaign, {}) is None
     made = signing_key(campaign, {})
     assert signing_key(campaign, {}) == known_key(campaign, {}) == made
-    assert sorted(path.name for path in campaign.keys_dir.iterdir()) == ["local-test-key", "local-test-key.pub"]
+    assert sorted(path.name for path in local_keys().iterdir()) == ["local-test-key", "local-test-key.pub"]
+    assert local_keys().is_relative_to(tmp_path / "user") and not campaign.root.exists()
+
+
+def test_m53_a_key_that_lies_in_a_campaign_is_never_taken_for_ones_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stranger's folder may bring a test key along: its maker has it too."""
+    monkeypatch.setenv(DATA_VARIABLE, str(tmp_path / "user"))
+    theirs = make_key(tmp_path, name="local-test-key")
+    folder = tmp_path / "campaign" / "protocol" / "keys"
+    folder.mkdir(parents=True)
+    theirs.rename(folder / "local-test-key")
+    public = (tmp_path / "local-test-key.pub").read_text(encoding="utf-8").split()[1]
+    assert public not in signing_key(Campaign(tmp_path / "campaign"), {}).public_key
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a place that nobody can write: /proc")
+def test_a_place_that_cannot_hold_keys_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(DATA_VARIABLE, "/proc/nowhere")
+    with pytest.raises(InputRefused, match="no place to be kept") as refused:
+        signing_key(Campaign(tmp_path), {})
+    assert "SIGNING_KEY" in str(refused.value.next_step)
 
 
 def test_a_key_that_another_process_made_meanwhile_stays(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def test_the_same_experiment_from_an_archive(archive: Path, reported: Path, tmp_
     new, old = Campaign(tmp_path / "new"), Lock.load(Campaign(reported).lock)
     assert made.missing == ()
     assert not new.lock.exists() and not new.records.exists() and not new.note.exists()
-    assert not new.keys_dir.exists()
+    assert not (new.protocol_dir / "keys").exists()
     lock = freeze(new)
     assert lock.nonce != old.nonce
     assert lock.judgement.corpora[0].records_sha256 == old.judgement.corpora[0].records_sha256

@@ -7,6 +7,7 @@ import json
 import random
 import shutil
 import subprocess
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from runner.flows.verify import verify
 from runner.note.attachments import attached_files
 from runner.seal.sums import make_list, parse_list
 from tests.flows.conftest import measured_campaign
+from tests.support.keys import another_user
 
 CASE = Path(__file__).parents[1] / "cases" / "NO-14"
 
@@ -86,8 +88,8 @@ def test_signers_come_from_outside(campaign: Campaign, tmp_path: Path) -> None:
     assert found.accepted and found.trusted
     assert "signed by somebody you named" in found.bottom_line
 
-    stranger = Campaign(tmp_path / "stranger")
-    signers.write_text(f"seller@example.org {signing_key(stranger, {}).public_key}\n", encoding="utf-8")
+    with another_user(tmp_path / "stranger"):
+        signers.write_text(f"seller@example.org {signing_key(campaign, {}).public_key}\n", encoding="utf-8")
     found = verify(campaign.root, signers)
     assert not found.accepted
     assert "not in the signers file" in failed(found)["signed list"][0]
@@ -437,8 +439,9 @@ def test_the_certificate_to_expect_comes_from_outside(reported: Path, tmp_path: 
     from runner.seal.pdfkey import pdf_key
 
     pdf = reported / "note" / "decision-note.pdf"
-    for folder, trusted in ((reported, True), (tmp_path, False)):
-        key = pdf_key(Campaign(folder), {})
+    for trusted in (True, False):
+        with nullcontext() if trusted else another_user(tmp_path / "another user"):
+            key = pdf_key(Campaign(tmp_path), {})
         _, certificate, _ = pkcs12.load_key_and_certificates(key.path.read_bytes(), None)
         assert certificate is not None
         path = tmp_path / "certificate.pem"

@@ -251,4 +251,4 @@ def test_keys_that_cannot_sign_are_refused_with_their_reason(tmp_path: Path) -> 
     (tmp_path / "user.p12").write_bytes(data)
     with pytest.raises(InputRefused, match="EC or RSA"):
         pdf_key(campaign, {"PDF_SIGNING_P12": str(tmp_path / "user.p12")})
-    assert not campaign.keys_dir.exists()
+    assert not (campaign.protocol_dir / "keys").exists()

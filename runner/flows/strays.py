@@ -1,0 +1,68 @@
+"""What lies in a campaign folder and belongs to no note: files beside the evidence, and private keys anywhere."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from runner.errors import show_text
+from runner.evidence.campaign import Campaign
+from runner.flows.inventory import model_folder_name
+from runner.flows.verification import Step
+from runner.seal.sums import evidence_places
+
+NAME = "other files"
+_MOST_SHOWN = 12
+_MOST_KEY_BYTES = 100_000
+_KEY_SUFFIXES = (".p12", ".pfx")
+_KEY_MARK = b"PRIVATE KEY-----"
+
+
+def check_strays(campaign: Campaign, known: frozenset[str] = frozenset()) -> Step:
+    """Names what no signature covers, without judging it; `known`: what an archive holds beside the note.
+
+    A private key among it makes signatures of that key worthless, because everybody who gets the folder has it.
+    """
+    places = {name for name, _ in evidence_places(campaign)}
+    beside = sorted(
+        f"{entry.name}/" if entry.is_dir(follow_symlinks=False) else entry.name
+        for entry in os.scandir(campaign.root)
+        if entry.name not in places | known
+    )
+    keys = sorted(_private_keys(campaign))
+    shown = ", ".join(show_text(name) for name in beside[:_MOST_SHOWN])
+    more = f" and {len(beside) - _MOST_SHOWN} more" if len(beside) > _MOST_SHOWN else ""
+    remarks = (f"covered by no signature and not read: {shown}{more}",) if beside else ()
+    if keys:
+        found = tuple(f"{show_text(name)}: a private key" for name in keys)
+        finding = "private keys travel with this folder: whoever gets it can sign in their name; delete them"
+        return Step(NAME, "not checked", finding, (*found, *remarks))
+    finding = "no private key among them" if beside else "nothing lies beside the evidence, and no private key in it"
+    return Step(NAME, "passed", finding, remarks)
+
+
+def _private_keys(campaign: Campaign) -> Iterator[str]:
+    """Small plain files that are keys by their name or first bytes; the model's folder is left alone."""
+    model = model_folder_name(campaign)
+    waiting = [(name, place) for name, place in evidence_places(campaign) if os.path.lexists(place)]
+    waiting += [(entry.name, Path(entry.path)) for entry in os.scandir(campaign.root) if entry.is_file()]
+    for name, place in dict(waiting).items():
+        yield from _keys_below(name, place, model)
+
+
+def _keys_below(relative: str, place: Path, model: str | None) -> Iterator[str]:
+    status = place.lstat()
+    if stat.S_ISDIR(status.st_mode):
+        if relative != model:
+            for entry in sorted(os.scandir(place), key=lambda one: one.name):
+                yield from _keys_below(f"{relative}/{entry.name}", Path(entry.path), model)
+    elif stat.S_ISREG(status.st_mode) and status.st_size <= _MOST_KEY_BYTES:
+        if relative.lower().endswith(_KEY_SUFFIXES):
+            yield relative
+            return
+        with place.open("rb") as stream:
+            first = stream.readline(200)
+        if first.startswith(b"-----BEGIN ") and _KEY_MARK in first:
+            yield relative
