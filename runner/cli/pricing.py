@@ -66,6 +66,16 @@ def price(
 ) -> Output:
     """Committed cost of a package; the 3, 7 and 30 day packages and which of them cover a window."""
     catalogues = [_catalogue(file, number_format) for file in tariffs or (Campaign(session.root).tariffs,)]
+    if tasks is not None and any(one is not None for one in (window_hours, start, end)):
+        raise InputRefused(
+            "--tasks and another window ask for the same thing", column="--tasks", next_step="give one of them"
+        )
+    if accepted_results is not None and len(catalogues) > 1:
+        raise InputRefused(
+            "--accepted-results needs one catalogue: their costs per corpus are not shown side by side",
+            column="--accepted-results",
+            next_step="leave it out, or give one --tariffs",
+        )
     window = tasks_window(tasks).window_seconds if tasks else _window_seconds(window_hours, start, end, zone)
     if days is None and window is None:
         raise InputRefused("neither a package nor a window is given", next_step="add --days 7, or --window-hours 96")

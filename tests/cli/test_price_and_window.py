@@ -268,3 +268,22 @@ def test_a_file_of_another_kind_is_never_written_over(
     status, out, err = call(capsys, *command, str(file))
     assert (status, out) == (2, "") and command[1] in err
     assert file.read_text(encoding="utf-8") == "a plan\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (("--tasks", "TABLE", "--window-hours", "500"), "--tasks"),
+        (("--tasks", "TABLE", "--start", "2027-10-04T09:00Z", "--end", "2027-10-24T09:00Z"), "--tasks"),
+        (("--days", "7", "--accepted-results", "2", "--tariffs", "A", "--tariffs", "A"), "--accepted-results"),
+    ],
+)
+def test_m41_what_price_would_leave_out_is_refused(
+    options: tuple[str, ...], named: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """M41: two windows for one rental, and results whose cost no table of catalogues shows, are refused by name."""
+    table = tmp_path / "tasks.csv"
+    table.write_text("task,start,end\na,2027-10-04T09:00Z,2027-10-04T10:00Z\n", encoding="utf-8")
+    known = {"TABLE": str(table), "A": str(ROOT / "tariffs.csv")}
+    status, out, err = call(capsys, "price", "--gpu", "rtx-4090", *(known.get(one, one) for one in options))
+    assert (status, out) == (2, "") and named in err
