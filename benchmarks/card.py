@@ -14,6 +14,7 @@ from benchmarks.engines import CORPUS, DEMO
 from benchmarks.harness import Figure, NotMeasurable, figure, measures
 
 _PASSES = 5
+_JITTER = 0.02
 _HAS_CARD = "import sys, torch; sys.exit(0 if torch.cuda.is_available() else 3)"
 # Random weights: they take as long as trained ones, and prove nothing about labels.
 _MODEL = """
@@ -25,11 +26,14 @@ transformers.AutoModelForSequenceClassification.from_config(config).save_pretrai
 
 
 def busy_shares(busy: float, passes: Sequence[float]) -> list[float]:
-    """Seconds that the card's kernels take, as shares of passes of so many seconds."""
+    """Seconds that the card's kernels take, as shares of passes of so many seconds.
+
+    The kernels are those of another pass: where the card never waits, some passes are a little shorter than they.
+    """
     for seconds in passes:
-        if not 0 < busy <= seconds:
+        if not 0 < busy <= seconds * (1 + _JITTER):
             raise ValueError(f"a card that is busy for {busy} s of a pass of {seconds} s")
-    return [busy / seconds for seconds in passes]
+    return [min(1.0, busy / seconds) for seconds in passes]
 
 
 @measures("device_busy_share")
