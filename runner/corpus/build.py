@@ -86,9 +86,7 @@ def _staged(out: Path) -> Iterator[Path]:
     try:
         staging.mkdir(parents=True)
         yield staging
-        if out.exists():
-            shutil.rmtree(out)
-        staging.rename(out)
+        _put_in_place(staging, out)
     except BaseException as error:
         shutil.rmtree(staging, ignore_errors=True)
         for parent in new_parents:
@@ -101,6 +99,21 @@ def _staged(out: Path) -> Iterator[Path]:
                 next_step="name a folder that can be written, with --out, and make room on the disk",
             ) from None
         raise
+
+
+def _put_in_place(made: Path, out: Path) -> None:
+    """The old folder, if there is one, goes last: if the new one cannot take its place, it comes back."""
+    if not out.exists():
+        made.rename(out)
+        return
+    old = made.with_name(f"{made.name}.old")
+    out.rename(old)
+    try:
+        made.rename(out)
+    except BaseException:
+        old.rename(out)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def _refuse_existing(order: Order) -> None:

@@ -661,3 +661,22 @@ def test_m2_a_label_name_may_hold_what_other_programs_take_for_a_line_end(shop: 
     classes = tmp_path / "classes.txt"
     classes.write_bytes("World\u2028News\r\nSports\r\n\r\n".encode())
     assert read_label_names(classes) == {"1": "World\u2028News", "2": "Sports"}
+
+
+def test_m13_a_corpus_that_cannot_be_replaced_stays(
+    shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """M13: the old folder goes only when the new one is in its place: a failure in between brings it back."""
+    source = make(tmp_path / "x.csv", texts(4, "1", 3))
+    shop.build(source, *WORDS, "--all")
+    before = {path.name: path.read_bytes() for path in shop.folder().iterdir()}
+    rename = Path.rename
+
+    def refused(self: Path, target: Path) -> Path:
+        if Path(target) == shop.folder() and (self / "README.md").read_bytes() != before["README.md"]:
+            raise OSError(5, "Input/output error")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", refused)
+    assert "cannot be written" in shop.refuse(source, *WORDS, "--all", "--replace", "--seed", "1")
+    assert {path.name: path.read_bytes() for path in shop.folder().iterdir()} == before
