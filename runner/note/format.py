@@ -129,7 +129,12 @@ class Formatter:
         total, size = exact(whole), exact(part)
         step = 60 if size >= 3600 else 1
         near = min(round_half_up(size / step, 0) * step, total)
-        return self.elapsed(near), self.elapsed(total - near)
+        return self._clock(near), self._clock(total - near)
+
+    def _clock(self, seconds: Decimal) -> str:
+        """Whole minutes as durations are written (`82 h 05 min`), seconds only where there are some."""
+        fits = 3600 <= seconds < _WHOLE_HOURS and seconds % 60 == 0
+        return self.duration(seconds) if fits else self.elapsed(seconds)
 
     def elapsed(self, seconds: Number) -> str:
         """`96 h`, `1 h 30 min`, `72 h 1 s`: exact to the millisecond, without the parts that are 0."""
