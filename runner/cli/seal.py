@@ -22,8 +22,8 @@ def report(session: Session, language: str | None) -> Output:
     """Decide, write the note as HTML and PDF, and sign it with every file of its evidence.
 
     The key: SIGNING_KEY (an SSH key), and PDF_SIGNING_P12 with PDF_SIGNING_PASSPHRASE_FILE for the PDF;
-    without them local test keys of this user (never kept in the campaign), which show consistency only. A note that a key of
-    yours signed is not replaced by one that a local test key signs.
+    without them local test keys of this user (never kept in the campaign), which show consistency only. A note
+    that a key of yours signed is not replaced by one that a local test key signs.
     """
     with collector_paused():
         from runner.flows.report import make_report
