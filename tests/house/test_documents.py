@@ -94,8 +94,8 @@ for word in "$@"; do printf '%s\\n' "$word"; done > arguments.txt
 INSTALLING = {"setup", "note", "test", "test-gpu", "lint", "bench", "lock", "clean", "help"}
 # Programs of others that the blocks show; tests/flows/test_checking_docs.py runs those that check a note.
 FOREIGN = {
-    "cp", "export", "find", "mkdir", "pdfdetach", "pdfsig", "pdftoppm", "python3", "scp", "sha256sum", "ssh-keygen",
-    "tar",
+    "cd", "cp", "export", "find", "mkdir", "pdfdetach", "pdfsig", "pdftoppm", "python3", "scp", "sha256sum",
+    "ssh-keygen", "tar",
 }  # fmt: skip
 
 
