@@ -18,6 +18,7 @@ from runner.evidence.signing import Purpose, SigningKey
 
 SIGNED_LIST = "note/SHA256SUMS"
 SIGNED_LIST_SIGNATURE = SIGNED_LIST + ".sig"
+NOTE_PDF = "note/decision-note.pdf"
 ATTACHED_LIST = "note/SHA256SUMS.attached"
 """What the PDF carries, signed with the SSH key: so that a PDF alone can be judged by a signers file."""
 ATTACHED_LIST_SIGNATURE = ATTACHED_LIST + ".sig"
@@ -83,10 +84,13 @@ def note_id(campaign: Campaign) -> str:
 
 
 class _Signs(Protocol):
-    """A key or a record of one: only whether it is a local test key matters here."""
+    """A key or a record of one. `fingerprint`: as ssh-keygen shows it; empty while the key is to be made."""
 
     @property
     def local_test(self) -> bool: ...
+
+    @property
+    def fingerprint(self) -> str: ...
 
 
 def check_commands(signer: _Signs) -> tuple[CheckCommand, ...]:
@@ -95,25 +99,43 @@ def check_commands(signer: _Signs) -> tuple[CheckCommand, ...]:
         CheckCommand(
             "every file is the one that was signed", f"sha256sum -c {SIGNED_LIST}", "“OK” behind every file name"
         ),
-        signature_command(SIGNED_LIST, Purpose.NOTE, local_test=signer.local_test),
+        signature_command(SIGNED_LIST, Purpose.NOTE, local_test=signer.local_test, fingerprint=signer.fingerprint),
         CheckCommand(
             "the signature in the PDF covers the whole document",
-            "pdfsig -nocert note/decision-note.pdf",
+            f"pdfsig -nocert {NOTE_PDF}",
             "“Signature is Valid” and “Total document signed”",
         ),
     )
 
 
-def signature_command(path: str, purpose: Purpose, *, local_test: bool) -> CheckCommand:
-    """How to check the SSH signature beside a file. A local test key has no signer to look up."""
+def commands_for_a_pdf(signer: _Signs) -> tuple[str, ...]:
+    """Shell lines, in order, for somebody who has nothing but the PDF, called `NOTE.pdf` in them."""
+    listed = signature_command(ATTACHED_LIST, Purpose.PDF, local_test=signer.local_test)
+    return (
+        "pdfsig -nocert NOTE.pdf",
+        "mkdir evidence && pdfdetach -saveall -o evidence NOTE.pdf && cd evidence",
+        'for f in *~*; do p=$(printf %s "$f" | tr \'~\' /); mkdir -p "$(dirname "$p")"; mv "$f" "$p"; done',
+        "[ ! -f evidence.zip ] || unzip -q evidence.zip",
+        f"sha256sum -c {ATTACHED_LIST}",
+        listed.command,
+        "grep pdf_certificate_sha256 note/signer.json",
+    )
+
+
+def signature_command(path: str, purpose: Purpose, *, local_test: bool, fingerprint: str = "") -> CheckCommand:
+    """How to check the SSH signature beside a file. A local test key has no signer to look up.
+
+    With a `fingerprint` the answer must show it: any other key makes a good signature as well.
+    """
+    key = f" … {fingerprint}" if fingerprint else ""
     if local_test:
         return CheckCommand(
             "the list fits its signature (a local test key: this shows consistency, not who signed)",
             f"ssh-keygen -Y check-novalidate -n {purpose} -s {path}.sig < {path}",
-            f'Good "{purpose}" signature',
+            f'Good "{purpose}" signature{key}',
         )
     return CheckCommand(
         "the list was signed by somebody you trust (SIGNERS: your own allowed_signers file, NAME: a name in it)",
         f"ssh-keygen -Y verify -f SIGNERS -I NAME -n {purpose} -s {path}.sig < {path}",
-        f'Good "{purpose}" signature for NAME',
+        f'Good "{purpose}" signature for NAME{key}',
     )

@@ -19,13 +19,15 @@ from runner.evidence.sshsig import NotCanonical, parse_signature
 from runner.flows import integrity
 from runner.flows.standing import key_warnings, standing_language
 from runner.flows.verification import Step
-from runner.note.i18n import SOURCE_LANGUAGE
+from runner.note.build import templates_of
+from runner.note.howto import how_to_check
+from runner.note.i18n import SOURCE_LANGUAGE, load_catalogue
 from runner.pricing.rental import Expected, RentalMatch, match_rental, read_rental
 from runner.protocol.lockfile import earlier_locks
 from runner.protocol.modelfiles import frozen_model, model_changes
 from runner.protocol.read import read_plan
 from runner.protocol.schema import Lock
-from runner.seal.bag import LEFT_OUT, RENTAL, SIGNED, build_bag, read_bag
+from runner.seal.bag import LEFT_OUT, RENTAL, SIGNATURE, SIGNED, build_bag, read_bag
 from runner.seal.container import Source, write_container
 from runner.seal.sums import holds_texts, model_folder
 from runner.units import parse_decimal, parse_utc
@@ -95,7 +97,8 @@ def make_archive(
     name = "-".join(
         [listed.signed.note_id, standing_language(campaign) or SOURCE_LANGUAGE, *([] if texts else ["without-texts"])]
     )
-    bag = build_bag(name, payload, info, lambda data: sign(data, key, Purpose.BAG))
+    text = _how_to_check(campaign, key, complete=LEFT_OUT not in payload)
+    bag = build_bag(name, payload, info, lambda data: sign(data, key, Purpose.BAG), text)
     target, earlier = _free_name(campaign, name, key, bag[f"{name}/{SIGNED}"])
     bag = {target.stem + inside.removeprefix(name): source for inside, source in bag.items()}
     _write(target, bag)
@@ -105,6 +108,23 @@ def make_archive(
     if signer is not None:
         warnings += key_warnings(campaign, signer, key)
     return Archived(target, len(payload), target.stat().st_size, key.label, match, left_out, warnings)
+
+
+def _how_to_check(campaign: Campaign, key: SigningKey, *, complete: bool) -> str:
+    """For readers of the note's language, and in English below for everybody else."""
+    languages = dict.fromkeys((standing_language(campaign) or SOURCE_LANGUAGE, SOURCE_LANGUAGE))
+    texts = [
+        how_to_check(
+            load_catalogue(templates_of(campaign), language),
+            signature=SIGNATURE,
+            signed=SIGNED,
+            complete=complete,
+            local_test=key.local_test,
+            fingerprint=key.fingerprint,
+        )
+        for language in languages
+    ]
+    return "\n\n".join(texts)
 
 
 def _free_name(campaign: Campaign, name: str, key: SigningKey, manifest: Source) -> tuple[Path, Path | None]:

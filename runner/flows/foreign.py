@@ -14,6 +14,10 @@ from runner.evidence.store import AttemptStore
 from runner.protocol.lockfile import read_lock
 
 PLAIN_FILES = "find note protocol records templates verdicts tariffs.csv ! -type f ! -type d   (prints nothing)"
+PRIVATE_KEYS = (
+    'grep -rlI -e "-----BEGIN .*PRIVATE KEY-----" note protocol records templates verdicts; '
+    'find . -name "*.p12" -o -name "*.pfx"   (prints nothing)'
+)
 NOTE_NAME = "head -n 3 note/SHA256SUMS   (purpose, note and key)"
 ATTACHMENTS = (
     "mkdir -p /tmp/attached && pdfdetach -saveall -o /tmp/attached note/decision-note.pdf && "

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from runner.errors import show_text
 from runner.evidence.campaign import Campaign
+from runner.flows import foreign
 from runner.flows.inventory import model_folder_name
 from runner.flows.verification import Step
 from runner.seal.sums import evidence_places
@@ -38,9 +39,9 @@ def check_strays(campaign: Campaign, known: frozenset[str] = frozenset()) -> Ste
     if keys:
         found = tuple(f"{show_text(name)}: a private key" for name in keys)
         finding = "private keys travel with this folder: whoever gets it can sign in their name; delete them"
-        return Step(NAME, "not checked", finding, (*found, *remarks))
+        return Step(NAME, "not checked", finding, (*found, *remarks), foreign.PRIVATE_KEYS)
     finding = "no private key among them" if beside else "nothing lies beside the evidence, and no private key in it"
-    return Step(NAME, "passed", finding, remarks)
+    return Step(NAME, "passed", finding, remarks, foreign.PRIVATE_KEYS)
 
 
 def _private_keys(campaign: Campaign) -> Iterator[str]:

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from runner.errors import NotAccepted, show_value
 from runner.evidence.canonical import sha256_bytes, sha256_file
-from runner.evidence.signing import Purpose
 from runner.seal.container import ANOTHER_COPY, Source, read_container
 
 SIGNATURE = "tagmanifest-sha256.txt.sig"
@@ -25,28 +24,6 @@ _DECLARATION = b"BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n"
 _ENTRY = re.compile(r"([0-9a-f]{64})  (.+)")
 _INFO = re.compile(r"([A-Za-z][A-Za-z-]*): (\S.*)")
 _TAGS = ("HOW-TO-CHECK.txt", "bag-info.txt", "bagit.txt", "manifest-sha256.txt", SIGNED, SIGNATURE)
-_HOW_TO_CHECK = """\
-How to check this archive without our code
-==========================================
-
-In this folder, after unpacking (unzip, or any other tool):
-
-1. Every file is the one that was archived:
-     sha256sum -c manifest-sha256.txt
-     sha256sum -c tagmanifest-sha256.txt
-2. The archive was signed by somebody you trust. SIGNERS is your own OpenSSH allowed_signers file, never one
-   that came with the archive; NAME is a name in it:
-     ssh-keygen -Y verify -f SIGNERS -I NAME -n {purpose} -s {signature} < {signed}
-   For an archive signed with a local test key there is nobody to look up. This shows consistency only:
-     ssh-keygen -Y check-novalidate -n {purpose} -s {signature} < {signed}
-3. The note and its evidence, which were signed before the archive was made:
-     cd data
-     sha256sum -c {ignore_missing}note/SHA256SUMS
-     ssh-keygen -Y check-novalidate -n {note_purpose} -s note/SHA256SUMS.sig < note/SHA256SUMS
-     pdfsig -nocert note/decision-note.pdf
-
-With our code, all of this and the recomputed decision: runner verify ARCHIVE.zip --signers SIGNERS
-"""
 
 
 @dataclass(frozen=True)
@@ -64,18 +41,23 @@ class Bag:
 
 
 def build_bag(
-    name: str, payload: Mapping[str, Source], info: Mapping[str, str], sign: Callable[[bytes], bytes]
+    name: str,
+    payload: Mapping[str, Source],
+    info: Mapping[str, str],
+    sign: Callable[[bytes], bytes],
+    how_to_check: str,
 ) -> dict[str, Source]:
     """All files of a bag in its folder `name`, ready for `write_container`.
 
     `payload`: names without `data/`. `info`: what `bag-info.txt` says. `sign` signs the tag manifest.
+    `how_to_check`: the text for people (`runner.note.howto`).
     """
     sizes = [len(source) if isinstance(source, bytes) else source.stat().st_size for source in payload.values()]
     lines = {**info, "Payload-Oxum": f"{sum(sizes)}.{len(sizes)}"}
     tags: dict[str, bytes] = {
         "bagit.txt": _DECLARATION,
         "bag-info.txt": "".join(f"{key}: {value}\n" for key, value in sorted(lines.items())).encode("utf-8"),
-        "HOW-TO-CHECK.txt": _how_to_check(complete=LEFT_OUT not in payload),
+        "HOW-TO-CHECK.txt": how_to_check.encode("utf-8"),
         "manifest-sha256.txt": _manifest({PAYLOAD + key: _sha256(source) for key, source in payload.items()}),
     }
     tags[SIGNED] = _manifest({key: sha256_bytes(data) for key, data in tags.items()})
@@ -87,16 +69,6 @@ def build_bag(
 def left_out_files(bag: Bag) -> frozenset[str]:
     """Paths of the signed list that this bag says it does not hold (a shareable one, without texts)."""
     return frozenset(_lines(bag.payload.get(LEFT_OUT, b"")))
-
-
-def _how_to_check(*, complete: bool) -> bytes:
-    return _HOW_TO_CHECK.format(
-        purpose=Purpose.BAG,
-        note_purpose=Purpose.NOTE,
-        signature=SIGNATURE,
-        signed=SIGNED,
-        ignore_missing="" if complete else "--ignore-missing ",
-    ).encode("utf-8")
 
 
 def read_bag(path: Path) -> Bag:

@@ -280,7 +280,7 @@ def forged_archive(campaign: Campaign, change: Callable[[dict[str, bytes]], None
     change(payload)
     key = signing_key(campaign, {})
     info = {name: value for name, value in bag.info.items() if name != "Payload-Oxum"}
-    files = build_bag(bag.name, payload, info, lambda data: sign(data, key, Purpose.BAG))
+    files = build_bag(bag.name, payload, info, lambda data: sign(data, key, Purpose.BAG), "how\n")
     with target.open("wb") as stream:
         write_container(stream, files)
     return target

@@ -12,6 +12,8 @@ import pytest
 from runner.errors import InputRefused, NotAccepted
 from runner.evidence.campaign import Campaign
 from runner.evidence.signing import Purpose, check_signature, sign, signing_key
+from runner.note.howto import how_to_check
+from runner.note.i18n import load_catalogue
 from runner.seal.bag import Bag, build_bag, left_out_files, read_bag
 from runner.seal.container import Source, read_container, write_container
 
@@ -20,13 +22,23 @@ PAYLOAD: dict[str, Source] = {"note/decision.json": b"{}\n", "tariffs.csv": b"gp
 INFO = {"External-Identifier": NAME, "Purpose": "archive of a decision note"}
 
 
+HOW = how_to_check(
+    load_catalogue(Path(__file__).parents[2] / "templates", "de"),
+    signature="tagmanifest-sha256.txt.sig",
+    signed="tagmanifest-sha256.txt",
+    complete=True,
+    local_test=True,
+    fingerprint="SHA256:x",
+)
+
+
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("bag")
     key = signing_key(Campaign(folder), {})
     path = folder / f"{NAME}.zip"
     with path.open("wb") as stream:
-        write_container(stream, build_bag(NAME, PAYLOAD, INFO, lambda data: sign(data, key, Purpose.BAG)))
+        write_container(stream, build_bag(NAME, PAYLOAD, INFO, lambda data: sign(data, key, Purpose.BAG), HOW))
     return path
 
 
@@ -79,7 +91,7 @@ def test_the_same_files_give_the_same_bytes(archive: Path, tmp_path: Path) -> No
     key = signing_key(Campaign(archive.parent), {})
     again = tmp_path / "again.zip"
     with again.open("wb") as stream:
-        write_container(stream, build_bag(NAME, PAYLOAD, INFO, lambda data: sign(data, key, Purpose.BAG)))
+        write_container(stream, build_bag(NAME, PAYLOAD, INFO, lambda data: sign(data, key, Purpose.BAG), HOW))
     assert again.read_bytes() == archive.read_bytes()
 
 
@@ -113,7 +125,9 @@ def test_swapped_files_are_found(archive: Path, tmp_path: Path) -> None:
 
 def test_another_archives_signature_is_found(archive: Path, tmp_path: Path) -> None:
     key = signing_key(Campaign(tmp_path), {})
-    other = build_bag(NAME, {**PAYLOAD, "tariffs.csv": b"other\n"}, INFO, lambda data: sign(data, key, Purpose.BAG))
+    other = build_bag(
+        NAME, {**PAYLOAD, "tariffs.csv": b"other\n"}, INFO, lambda data: sign(data, key, Purpose.BAG), HOW
+    )
     signature = other[f"{NAME}/tagmanifest-sha256.txt.sig"]
     assert isinstance(signature, bytes)
     bag = read_bag(rezip(archive, tmp_path / "changed.zip", {"tagmanifest-sha256.txt.sig": signature}))
@@ -148,7 +162,7 @@ def test_m45_a_name_with_a_line_separator_of_unicode_stays_one_name(tmp_path: Pa
     payload: dict[str, Source] = {"protocol/corpus/a\u2028b.csv": b"id,text\n", "left-out.txt": "x\u2029y\n".encode()}
     path = tmp_path / f"{NAME}.zip"
     with path.open("wb") as stream:
-        write_container(stream, build_bag(NAME, payload, INFO, lambda data: sign(data, key, Purpose.BAG)))
+        write_container(stream, build_bag(NAME, payload, INFO, lambda data: sign(data, key, Purpose.BAG), HOW))
     assert read_bag(path).payload == payload
 
 

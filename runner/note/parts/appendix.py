@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from runner.evidence.canonical import sha256_file
-from runner.evidence.checks import check_commands, note_id
+from runner.evidence.checks import check_commands, commands_for_a_pdf, note_id
 from runner.evidence.signing import SigningKey
 from runner.note.evidence import Evidence
 from runner.note.i18n import N_
@@ -60,6 +60,7 @@ def checking(evidence: Evidence, key: SigningKey | None, speaker: Speaker) -> di
             }
             for step in check_commands(shown)
         ],
+        "alone": list(commands_for_a_pdf(shown)),
         "local_test_key": local,
         "key": key.fingerprint if key else speaker.catalogue.gettext("made when the note is signed"),
     }
@@ -68,7 +69,7 @@ def checking(evidence: Evidence, key: SigningKey | None, speaker: Speaker) -> di
 def _planned_key() -> SigningKey:
     from pathlib import Path
 
-    return SigningKey(Path(), "ssh-ed25519 -", "-", True)
+    return SigningKey(Path(), "ssh-ed25519 -", "", True)
 
 
 _PLANNED_TEST_KEY = _planned_key()

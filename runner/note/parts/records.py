@@ -56,7 +56,7 @@ def _warnings(evidence: Evidence, speaker: Speaker) -> list[dict[str, str]]:
             found.setdefault(text, []).append(attempt.attempt_id)
     shown, count = capped(list(found.items()), _MOST_TEXTS)
     rows = [
-        {"text": speaker.recorded(text), "count": speaker.fmt.integer(len(ids)), "attempts": _ids(ids)}
+        {"text": speaker.recorded(text), "count": speaker.fmt.integer(len(ids)), "attempts": _ids(ids, speaker)}
         for text, ids in shown
     ]
     if count > len(shown):
@@ -66,9 +66,13 @@ def _warnings(evidence: Evidence, speaker: Speaker) -> list[dict[str, str]]:
     return rows
 
 
-def _ids(ids: list[str]) -> str:
-    """The first names; the verdicts have all."""
-    return ", ".join(ids[:_MOST_IDS]) + (" …" if len(ids) > _MOST_IDS else "")
+def _ids(ids: list[str], speaker: Speaker) -> str:
+    """The first names, and where all of them stand."""
+    shown = ", ".join(ids[:_MOST_IDS])
+    if len(ids) <= _MOST_IDS:
+        return shown
+    more = speaker.fmt.integer(len(ids) - _MOST_IDS)
+    return speaker.catalogue.gettext("%(names)s and %(count)s more: all in verdicts/", names=shown, count=more)
 
 
 def _clocks(evidence: Evidence, speaker: Speaker) -> list[dict[str, str]]:
