@@ -24,7 +24,7 @@ def freeze(session: Session) -> Output:
     Writes protocol/protocol.lock.json with fingerprints and a random nonce, and signs it. Nothing
     changed: the lock stays as it is. After the first attempt only variants may be added.
     """
-    from runner.flows.plan_check import check_plan
+    from runner.flows.plan_check import check_plan, plan_warnings
     from runner.flows.standing import lock_signer
     from runner.judge.minimum import frozen_baselines, warnings_of
     from runner.protocol.freeze import make_freeze
@@ -63,7 +63,7 @@ def freeze(session: Session) -> Output:
     )
     lines += [f"  changed: {change}" for change in frozen.changes]
     baselines = frozen_baselines(campaign, lock)
-    warnings = (*frozen.warnings, *warnings_of(baselines))
+    warnings = (*plan_warnings(campaign), *frozen.warnings, *warnings_of(baselines))
     lines += [f"  baseline: {check.reason}" for item in baselines for check in item.checks]
     lines += [f"  warning: {warning}" for warning in warnings]
     lines.append(f"  signed: {campaign.lock_signature} ({lock_signer(campaign)})")

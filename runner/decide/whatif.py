@@ -54,8 +54,10 @@ def what_if(
             possible = rivals(rentals, best.configuration_id, balance.deliverables)
             found += _unpriced(possible, Decimal(best.package.total), best.package.currency)
     subjects = [chosen] if chosen is not None else list(tied)[:_MOST_SUBJECTS]
+    # A deadline that had passed at the freeze leaves no hours to spare, whatever the calendar says.
+    in_time = not any(warning.code == "calendar.past" for warning in balance.warnings)
     for row in subjects:
-        found += [*_window(row), *_deadline(row), *_quality(row), *_lots(row)]
+        found += [*_window(row), *(_deadline(row) if in_time else ()), *_quality(row), *_lots(row)]
     if chosen is not None and chosen.own_machine:
         found += _separation(balance, rows, chosen)
     return _together(found)

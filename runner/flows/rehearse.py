@@ -22,6 +22,7 @@ from runner.corpus.read import iter_table
 from runner.evidence.attempt import Settings, Status
 from runner.evidence.campaign import Campaign
 from runner.evidence.signing import known_key
+from runner.flows.plan_check import past_deadline
 from runner.judge.minimum import frozen_baselines
 from runner.measure.devices import Presence, look_for
 from runner.measure.environment import worker_environment
@@ -269,8 +270,10 @@ def _calendar(campaign: Campaign, lock: Lock, tried: Sequence[_Tried], end: date
     window = access_window(read_plan(campaign.plan))
     planned = sum((task.seconds for task in window.tasks if task.kind == "measurement"), Decimal(0))
     checks = [Check("planned time", needed <= planned, f"{shown}, planned are {hours_text(planned)}")]
-    slack = window.deadline_slack_seconds
-    if slack is not None:
+    slack, passed = window.deadline_slack_seconds, past_deadline(window)
+    if passed is not None:
+        checks.append(Check("deadline", False, passed))
+    elif slack is not None:
         distance = f"{hours_text(abs(slack))} {'before' if slack >= 0 else 'AFTER'} the deadline"
         checks.append(Check("deadline", slack >= 0, f"planned delivery is {distance}"))
     if end is not None:

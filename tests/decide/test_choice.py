@@ -612,3 +612,5 @@ def test_a_deadline_that_had_passed_at_the_freeze_is_said_and_never_hidden() -> 
         world.passes("A", "b1", 10, 11, 12)
     assert "calendar.past" in {reason.code for reason in expired.decision().uncertain}
     assert "calendar.past" not in {reason.code for reason in current.decision().uncertain}
+    assert "what-if.deadline" in {reason.code for reason in current.decision().what_if}
+    assert "what-if.deadline" not in {reason.code for reason in expired.decision().what_if}

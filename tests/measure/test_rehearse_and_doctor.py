@@ -79,7 +79,7 @@ def test_m52_time_left_of_the_rental_is_enough_or_not(tmp_path: Path) -> None:
 def test_m52_a_plan_with_too_little_time_for_measuring_fails(tmp_path: Path) -> None:
     campaign = light_campaign(tmp_path, passes=5, sleep=0.1)
     plan = campaign.plan.read_text(encoding="utf-8")
-    campaign.plan.write_text(plan.replace("2026-12-28T12:00", "2026-12-28T09:00:01"), encoding="utf-8")
+    campaign.plan.write_text(plan.replace("2096-12-28T12:00", "2096-12-28T09:00:01"), encoding="utf-8")
     found = rehearse(campaign, "cpu", None, silent, WORKER)
     assert [check.name for check in found.checks if not check.passed] == ["planned time"]
 

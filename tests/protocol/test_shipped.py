@@ -60,8 +60,8 @@ def test_the_values_of_the_example_are_those_that_are_shipped() -> None:
     protocol, plan = read_protocol(SHIPPED / "quality-protocol.toml"), read_plan(SHIPPED / "plan.toml")
     assert (protocol.question.name, protocol.question.text) == (shipped.EXAMPLE_NAME, shipped.EXAMPLE_QUESTION)
     assert [corpus.permission for corpus in protocol.corpus] == [shipped.EXAMPLE_PERMISSION]
-    starts = [task.start for task in plan.task if task.start]
-    assert (plan.zone, plan.deadline, *starts) == shipped.EXAMPLE_CALENDAR
+    assert plan.deadline == shipped.EXAMPLE_DEADLINE
+    assert {task.id: task.start for task in plan.task if task.start} == shipped.EXAMPLE_STARTS
 
 
 def test_m1_real_texts_are_not_frozen_under_the_question_of_the_example(tmp_path: Path) -> None:
@@ -82,7 +82,15 @@ def test_m1_real_texts_are_not_frozen_under_the_question_of_the_example(tmp_path
     with pytest.raises(InputRefused) as refused:
         shipped.refuse_example(mine, plan, *files)
     assert [detail.split(": ")[1] for detail in refused.value.details][:2] == ["deadline", "task[1].start"]
-    shipped.refuse_example(mine, plan.model_copy(update={"deadline": "2027-10-08T13:00"}), *files)
+    # A deadline of one's own does not make the example's starts one's own.
+    later = plan.model_copy(update={"deadline": "2027-10-08T13:00"})
+    with pytest.raises(InputRefused) as refused:
+        shipped.refuse_example(mine, later, *files)
+    assert [detail.split(": ")[1] for detail in refused.value.details] == [
+        "task[1].start", "task[7].start", "task[10].start",
+    ]  # fmt: skip
+    with_offset = [task.model_copy(update={"start": task.start and f"{task.start}+02:00"}) for task in plan.task]
+    shipped.refuse_example(mine, later.model_copy(update={"task": with_offset}), *files)
 
 
 def test_a_freeze_refuses_what_says_fill_in_and_writes_nothing(
