@@ -96,6 +96,8 @@ class _Turns:
     def begin(self, planned: Sequence[Planned], slots: int, earlier: Sequence[Attempt]) -> None:
         self._began = time.monotonic()
 
+    def notice(self, text: str) -> None: ...
+
     def not_here(self, problem: str, rows: int) -> None:
         raise RuntimeError(problem)
 

@@ -74,6 +74,9 @@ class Lines:
         if 0 < len(planned) < slots:
             _say(f"{slots - len(planned)} of {slots} passes were run before, {len(planned)} are left")
 
+    def notice(self, text: str) -> None:
+        _say(f"note: {text}")
+
     def not_here(self, problem: str, rows: int) -> None:
         self._total = rows
         _say(f"nothing can be measured: {problem}")

@@ -17,6 +17,9 @@ class Progress(Interface):
     def begin(self, planned: Sequence[Planned], slots: int, earlier: Sequence[Attempt]) -> None:
         """`planned` are left of all `slots` asked for; `earlier` attempts tell how long one takes."""
 
+    def notice(self, text: str) -> None:
+        """What the user may want to stop for, said before the first pass."""
+
     def not_here(self, problem: str, rows: int) -> None:
         """The declared device is missing; `rows` will say so."""
 

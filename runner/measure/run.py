@@ -130,7 +130,9 @@ class Measurement:
         here = Lookout(gpu, self._campaign.tariffs, nodes)
         earlier = [row for row in measured if row.gpu_declared == gpu and row.status is Status.COMPLETED]
         absent = [item for item in left if here.presence(item.variant.settings.devices).torch_device is None]
-        self._warnings += append_variants(self._campaign, self._lock)  # only now: a refused call writes nothing
+        for text in append_variants(self._campaign, self._lock):  # only now: a refused call writes nothing
+            self._progress.notice(text)
+            self._warnings.append(text)
         self._progress.begin(left, len(planned), earlier)
         if absent:
             # One row per variant says it all; the slots stay open for the right machine.

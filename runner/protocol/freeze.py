@@ -148,11 +148,19 @@ def with_variants(campaign: Campaign, lock: Lock, variants: Iterable[LockedVaria
 
 def append_variants(campaign: Campaign, lock: Lock) -> tuple[str, ...]:
     """Write the lock if it has variants that the one in the folder lacks (`with_variants`); warnings in words."""
-    if lock == load_lock(campaign):
+    before = load_lock(campaign)
+    if lock == before:
         return ()
+    frozen = {variant.id for variant in before.variants}
+    added = [variant for variant in lock.variants if variant.id not in frozen]
+    later = " for good, marked as added later" if any(variant.added_later for variant in added) else ""
+    said = (
+        f"{', '.join(variant.id for variant in added)}: not among the frozen variants; added to the lock{later}, "
+        "lock signed again",
+    )
     warning = other_signer(campaign)
     write_lock(campaign, lock)
-    return () if warning is None else (warning,)
+    return said if warning is None else (*said, warning)
 
 
 def _appended(lock: Lock, wanted: tuple[LockedVariant, ...], *, later: bool) -> tuple[LockedVariant, ...]:

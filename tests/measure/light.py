@@ -11,7 +11,7 @@ from typing import Any
 from runner.evidence.campaign import Campaign
 from runner.measure.run import Outcome, Request, measure
 from runner.protocol.freeze import freeze
-from tests.support.small_campaign import PROTOCOL, make_campaign
+from tests.support.small_campaign import PLAN, PROTOCOL, make_campaign
 
 WORKER = (sys.executable, str(Path(__file__).with_name("light_worker.py")))
 
@@ -26,6 +26,8 @@ class Quiet:
 
     def begin(self, planned: Any, slots: int, earlier: Any) -> None:
         self.planned = list(planned)
+
+    def notice(self, text: str) -> None: ...
 
     def not_here(self, problem: str, rows: int) -> None:
         self.problem = problem
@@ -74,7 +76,8 @@ def light_campaign(
         )
         for number in range(documents)
     ]
-    campaign = make_campaign(root, rows=rows, protocol=protocol)
+    plan = PLAN.replace("2026-12", "2096-12")  # a rehearsal says no once a deadline has passed
+    campaign = make_campaign(root, rows=rows, protocol=protocol, plan=plan)
     campaign.tariffs.write_text("gpu,device_pattern\nb200,NVIDIA B200\n", encoding="utf-8")
     freeze(campaign)
     return campaign

@@ -262,7 +262,8 @@ def test_m3_a_variant_that_is_added_where_another_key_signs_is_warned_about(
 ) -> None:
     """On the rental the freeze's key is not there: the lock then carries another signature, and `measure` says so."""
     campaign = light_campaign(tmp_path / "campaign", passes=2)
-    assert not run(campaign, batches=(4,), passes=1).warnings, "the same key: nothing to say"
+    added = run(campaign, batches=(4,), passes=1).warnings
+    assert added == ("b4: not among the frozen variants; added to the lock, lock signed again",), "the same key"
     keys = {name: tmp_path / name for name in ("own", "rental")}
     for path in keys.values():
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(path)], check=True)
@@ -271,7 +272,8 @@ def test_m3_a_variant_that_is_added_where_another_key_signs_is_warned_about(
     frozen = parse_signature(campaign.lock_signature.read_bytes()).fingerprint
     monkeypatch.setenv("SIGNING_KEY", str(keys["rental"]))
     assert not run(campaign, batches=(4,), passes=1).warnings, "nothing added, nothing signed"
-    (warning,) = run(campaign, batches=(8,), passes=1).warnings
+    added_later, warning = run(campaign, batches=(8,), passes=1).warnings
+    assert added_later.startswith("b8: ") and "for good, marked as added later" in added_later
     other = parse_signature(campaign.lock_signature.read_bytes()).fingerprint
     assert other != frozen and f"with the key that is here ({other})" in warning and f"({frozen})" in warning
     monkeypatch.setenv("SIGNING_KEY", str(keys["own"]))

@@ -220,12 +220,15 @@ def test_m3_variants_are_append_only_and_marked(campaign: Campaign) -> None:
     lock = freeze(campaign)
     early = with_variants(campaign, lock, batch_series((16,), lock.protocol, max_length=128))
     assert read_lock(campaign) == lock, "not written yet"
-    append_variants(campaign, early)
+    said = append_variants(campaign, early)
+    assert said == ("b16: not among the frozen variants; added to the lock, lock signed again",)
+    assert append_variants(campaign, early) == (), "nothing added, nothing said"
     assert [(variant.id, variant.added_later) for variant in early.variants][-1] == ("b16", False)
     edit(campaign, "values = [1, 4, 8]", "values = [1, 4, 8, 16]")
     started(campaign)
     late = with_variants(campaign, early, batch_series((32,), lock.protocol, max_length=128))
-    append_variants(campaign, late)
+    (said_late,) = append_variants(campaign, late)
+    assert "b32" in said_late and "b16" not in said_late and "marked as added later" in said_late
     assert [(variant.id, variant.added_later) for variant in late.variants][-1] == ("b32", True)
     assert late.lock_sha256 == early.lock_sha256  # attempts stay under it
     assert read_lock(campaign) == late
