@@ -243,6 +243,16 @@ def _make_local_key(path: Path) -> None:
             )
 
 
+def public_half(private: bytes) -> str | None:
+    """`type base64` of a private SSH key without passphrase; None for anything else."""
+    with tempfile.TemporaryDirectory(prefix="runner-key-") as folder:
+        place = Path(folder) / "key"
+        place.touch(mode=0o600)  # ssh-keygen reads no key that others may read
+        place.write_bytes(private)
+        done = _ssh_keygen("-y", "-P", "", "-f", str(place), stdin=b"")
+    return " ".join(done.stdout.decode("utf-8", "replace").split()[:2]) if done.returncode == 0 else None
+
+
 def _probe(path: Path, *, local_test: bool) -> SigningKey:
     """Sign a probe: shows in one step that the key is there, readable, unlocked and of a known kind."""
     if not path.is_file():

@@ -15,6 +15,7 @@ from runner.evidence.checks import THIS_CODE
 from runner.evidence.store import AttemptStore
 from runner.flows import foreign
 from runner.flows.contradictions import contradictions
+from runner.flows.standing import standing_language
 from runner.flows.verification import Step
 from runner.note.build import OWN_TEMPLATES
 from runner.protocol.lockfile import read_lock
@@ -154,6 +155,10 @@ def check_templates(campaign: Campaign) -> Step:
     if not campaign.templates.is_dir():
         return Step(name, "not checked", "no templates in this folder: those of this installation are used")
     own, found = _contents(OWN_TEMPLATES), _contents(campaign.templates)
+    unused = {f"locale/{path.name}" for path in (campaign.templates / "locale").glob("*.po")}
+    unused |= {name for name in own if name.startswith("locale/")}
+    unused -= {f"locale/{standing_language(campaign)}.po"}
+    own, found = ({name: sha for name, sha in files.items() if name not in unused} for files in (own, found))
     changed = [path for path in sorted(own.keys() | found.keys()) if own.get(path) != found.get(path)]
     if not changed:
         finding = f"as they come with {THIS_CODE}: every sentence of the note is the tool's"

@@ -9,9 +9,12 @@ from pathlib import Path
 
 from runner.errors import show_text
 from runner.evidence.campaign import Campaign
+from runner.evidence.checks import Signer, read_signer
+from runner.evidence.signing import public_half
 from runner.flows import foreign
 from runner.flows.inventory import model_folder_name
 from runner.flows.verification import Step
+from runner.seal.pdfkey import certificate_in
 from runner.seal.sums import evidence_places
 
 NAME = "other files"
@@ -21,10 +24,11 @@ _KEY_SUFFIXES = (".p12", ".pfx")
 _KEY_MARK = b"PRIVATE KEY-----"
 
 
-def check_strays(campaign: Campaign, known: frozenset[str] = frozenset()) -> Step:
+def check_strays(campaign: Campaign, known: frozenset[str] = frozenset(), *, who: bool = False) -> Step:
     """Names what no signature covers, without judging it; `known`: what an archive holds beside the note.
 
-    A private key among it makes signatures of that key worthless, because everybody who gets the folder has it.
+    A private key among it makes signatures of that key worthless, because everybody who gets the folder has it: where
+    it is a key of this note and it was asked `who` signed, the answer cannot be accepted.
     """
     places = {name for name, _ in evidence_places(campaign)}
     beside = sorted(
@@ -39,9 +43,18 @@ def check_strays(campaign: Campaign, known: frozenset[str] = frozenset()) -> Ste
     if keys:
         found = tuple(f"{show_text(name)}: a private key" for name in keys)
         finding = "private keys travel with this folder: whoever gets it can sign in their name; delete them"
+        signer = read_signer(campaign)
+        if who and signer is not None and any(_is_of(signer, campaign.root / name) for name in keys):
+            finding = "the private key of this note's signature travels with it, so anybody may have signed"
+            return Step(NAME, "failed", finding, (*found, *remarks), foreign.PRIVATE_KEYS)
         return Step(NAME, "not checked", finding, (*found, *remarks), foreign.PRIVATE_KEYS)
     finding = "no private key among them" if beside else "nothing lies beside the evidence, and no private key in it"
     return Step(NAME, "passed", finding, remarks, foreign.PRIVATE_KEYS)
+
+
+def _is_of(signer: Signer, path: Path) -> bool:
+    data = path.read_bytes()
+    return public_half(data) == signer.public_key or certificate_in(data) == signer.pdf_certificate_sha256
 
 
 def _private_keys(campaign: Campaign) -> Iterator[str]:

@@ -92,7 +92,7 @@ def _folder_steps(
         checks["note"] = lambda: integrity.check_note_id(campaign, signed)
     beside = frozenset({RENTAL, LEFT_OUT}) if archived else frozenset()
     checks |= {
-        "other files": lambda: check_strays(campaign, beside),
+        "other files": lambda: check_strays(campaign, beside, who=signers is not None),
         "PDF signature": lambda: integrity.check_note_pdf(campaign, identity),
         "frozen protocol": lambda: integrity.check_lock(campaign),
         "model": lambda: inventory.check_model_files(campaign),

@@ -97,6 +97,18 @@ def _open(path: Path, passphrase: bytes | None, *, local_test: bool) -> PdfKey:
     return PdfKey(path, passphrase, digest, certificate.subject.rfc4514_string(), local_test)
 
 
+def certificate_in(data: bytes) -> str | None:
+    """SHA-256 of the certificate in a PKCS#12 file without passphrase; None for anything else."""
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.serialization import pkcs12
+
+    try:
+        _, certificate, _ = pkcs12.load_key_and_certificates(data, None)
+    except ValueError:
+        return None
+    return None if certificate is None else certificate.fingerprint(hashes.SHA256()).hex()
+
+
 def _make_local(path: Path) -> None:
     """ECDSA P-256, which every viewer knows (Ed25519 is not understood by pdfsig); owner-only file."""
     from cryptography.hazmat.primitives import serialization

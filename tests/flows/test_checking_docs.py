@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 
 from runner.evidence.campaign import Campaign
+from runner.evidence.checks import check_commands, commands_for_a_pdf, read_signer
 from runner.evidence.signing import signing_key
 from runner.flows.archive import make_archive
 from runner.flows.verify import verify
+from runner.protocol.freeze import load_lock
 from tests.support.keys import another_user
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "checking.md").read_text(encoding="utf-8")
@@ -141,3 +143,36 @@ def test_a_file_of_the_folder_is_never_imported_by_these_commands(campaign: Camp
     for line in commands("4. "):
         assert tell(line, campaign.root, signers)[0] == 0, line
     assert not (campaign.root / "proof").exists()
+
+
+def test_the_fingerprints_of_the_note_without_our_code(campaign: Campaign, signers: Path) -> None:
+    """M8: every hash of contents that the note shows can be computed from the files, and changes with them."""
+    lock = load_lock(campaign)
+    (corpus,) = lock.judgement.corpora
+    wanted = [
+        f"{lock.lock_sha256} {lock.judgement.protocol_sha256}\n",
+        f"{corpus.id} {corpus.records_sha256} {corpus.labels_sha256}\n",
+    ]
+    assert [tell(line, campaign.root, signers) for line in commands("5. ")] == [(0, text) for text in wanted]
+    place = campaign.root / corpus.final[0].path
+    head, _, rest = place.read_bytes().partition(b"\n")
+    place.write_bytes(head + b"\n" + rest.replace(b"e", b"x", 1))
+    assert tell(commands("5. ")[1], campaign.root, signers)[1] != wanted[1]
+
+
+@NEEDS_POPPLER
+def test_the_lines_of_the_note_for_nothing_but_the_pdf(campaign: Campaign, signers: Path, tmp_path: Path) -> None:
+    """DESIGN 7, 8: they stand in the note, work for the PDF alone, and find an attachment that was exchanged."""
+    signer = read_signer(campaign)
+    assert signer is not None
+    text = (campaign.note / "decision-note.qmd").read_text(encoding="utf-8")
+    lines = commands_for_a_pdf(signer)
+    assert all(line in text for line in lines)
+    assert signer.fingerprint in check_commands(signer)[1].expect
+    shutil.copyfile(campaign.note / "decision-note.pdf", tmp_path / "NOTE.pdf")
+    status, shown = tell(" && ".join(f"{{ {line}; }}" for line in lines), tmp_path, signers)
+    assert status == 0, shown
+    assert "Total document signed" in shown and 'Good "pdf@gpu-decision-note" signature' in shown
+    assert signer.pdf_certificate_sha256 in shown and signer.fingerprint in shown
+    (tmp_path / "evidence" / "tariffs.csv").write_bytes(b"other")
+    assert tell(lines[4], tmp_path / "evidence", signers)[0] != 0

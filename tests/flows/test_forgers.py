@@ -410,3 +410,14 @@ def test_m50_a_row_that_was_dropped_leaves_traces(campaign: Campaign) -> None:
         "records/journals/0009-cpu-b1-p4-0123abcd.jsonl: no row of an attempt names it: was its row removed?",
         "records/predictions/0009-cpu-b1-p4-0123abcd.parquet: no row of an attempt names it: was its row removed?",
     )
+
+
+def test_words_of_languages_that_the_note_does_not_speak_alarm_nobody(campaign: Campaign) -> None:
+    """Issue 5: an English note uses no catalogue; a German one only its own. What it speaks is named."""
+    place = campaign.templates / "locale" / "fr.po"
+    place.write_bytes(place.read_bytes() + b"\n# mended\n")
+    make_report(campaign, environ={})
+    assert {step.name: step.status for step in verify(campaign.root).steps}["templates"] == "passed"
+    make_report(campaign, "fr", environ={})
+    (step,) = [step for step in verify(campaign.root).steps if step.name == "templates"]
+    assert step.details == ("templates/locale/fr.po: differs",)

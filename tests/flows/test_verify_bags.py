@@ -15,6 +15,11 @@ from runner.evidence.signing import local_keys, signing_key
 from runner.flows.archive import make_archive
 from runner.flows.verification import Verification
 from runner.flows.verify import verify
+from runner.note.build import OWN_TEMPLATES
+from runner.note.howto import how_to_check
+from runner.note.i18n import load_catalogue
+from runner.seal.pdfkey import pdf_key
+from tests.support.keys import another_user
 
 
 @pytest.fixture(scope="module")
@@ -126,3 +131,53 @@ def test_m53_files_beside_the_evidence_and_private_keys_are_named(campaign: Camp
     assert step.status == "not checked" and "whoever gets it can sign" in step.finding
     names = {text.split(":")[0] for text in step.details[:-1]}
     assert names == {"protocol/keys/local-test-key", "protocol/keys/local-test-pdf.p12", "me.pem"}
+
+
+@pytest.mark.parametrize("key", ["local-test-key", "local-test-pdf.p12"])
+def test_m53_who_signed_is_not_accepted_where_the_key_travels_along(
+    campaign: Campaign, tmp_path: Path, key: str
+) -> None:
+    """With a signers file the answer would be a name; the key of somebody else in the folder changes nothing."""
+    signers = tmp_path / "signers"
+    signers.write_text(f"seller@example.org {signing_key(campaign, {}).public_key}\n", encoding="utf-8")
+    (campaign.protocol_dir / "keys").mkdir()
+    with another_user(tmp_path / "stranger"):
+        signing_key(campaign, {})
+        pdf_key(campaign, {})
+        shutil.copyfile(local_keys() / key, campaign.protocol_dir / "keys" / key)
+    assert verify(campaign.root, signers).trusted
+    shutil.copyfile(local_keys() / key, campaign.protocol_dir / "keys" / key)
+    assert list(failed(verify(campaign.root, signers))) == ["other files"]
+    assert "other files" not in failed(verify(campaign.root))
+
+
+@pytest.mark.parametrize("language", ["en", "de", "tr", "fr"])
+def test_m45_how_to_check_speaks_the_notes_language_and_its_lines_work(language: str, tmp_path: Path) -> None:
+    """Its own words in each language, English below for others, and the fingerprint to expect."""
+    title = {
+        "de": "Dieses Archiv ohne",
+        "tr": "Bu arşiv, yazılımımız",
+        "fr": "Vérifier cette archive",
+        "en": "How to check",
+    }
+    catalogue = load_catalogue(OWN_TEMPLATES, language)
+    text = how_to_check(
+        catalogue, signature="s.sig", signed="s", complete=False, local_test=True, fingerprint="SHA256:abc"
+    )
+    assert text.startswith(title[language]) and not catalogue.missing
+    assert "SHA256:abc" in text and "sha256sum -c --ignore-missing note/SHA256SUMS" in text
+    assert max(len(line) for line in text.splitlines() if not line.startswith(" ")) <= 100
+    if language != "en":
+        assert "This archive" not in text
+
+
+def test_m45_every_line_of_how_to_check_works(unpacked: Path) -> None:
+    """The real file of a real archive, run as it stands, by a shell."""
+    text = (unpacked / "HOW-TO-CHECK.txt").read_text(encoding="utf-8")
+    lines = [line.strip() for line in text.splitlines() if line.startswith("     ") and "runner" not in line]
+    if shutil.which("pdfsig") is None:
+        lines = [line for line in lines if not line.startswith("pdfsig")]
+    assert len(lines) >= 6
+    done = subprocess.run(" && ".join(lines), shell=True, cwd=unpacked, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert signing_key(Campaign(unpacked), {}).fingerprint in text
