@@ -23,6 +23,8 @@ class Output:
     lines: Sequence[str]
     data: Mapping[str, Any] = field(default_factory=dict)
     exit_code: int = 0
+    document: bool = False
+    """The lines are a document that is printed as it is: no command in it is about this campaign."""
 
 
 @dataclass
@@ -75,6 +77,16 @@ _METAVARS = {
 }  # fmt: skip
 
 
+def _for_campaign(text: str, root: Path) -> str:
+    """With the folder in every command that is named, if one was given: pasted elsewhere, they mean the same."""
+    if root == Path():
+        return text
+    from runner.cli.hints import name_campaign
+    from runner.cli.main import COMMANDS
+
+    return name_campaign(text, root, COMMANDS)
+
+
 def runner_command(name: str, **attributes: Any) -> Callable[[Callable[..., Output]], click.Command]:
     """A click command with `--json` that prints the `Output` it returns.
 
@@ -86,9 +98,12 @@ def runner_command(name: str, **attributes: Any) -> Callable[[Callable[..., Outp
         @click.pass_context
         @functools.wraps(function)
         def call(context: click.Context, /, *, as_json: bool, **options: Any) -> None:
+            session = context.find_object(Session)
+            root = Path() if session is None else session.root
             try:
-                output = function(context.find_object(Session), **options)
+                output = function(session, **options)
             except RunnerError as error:
+                error.next_step = _for_campaign(error.next_step, root)
                 if as_json:
                     write_line(json.dumps(error.as_json(), ensure_ascii=False, sort_keys=True), for_people=False)
                 raise
@@ -97,7 +112,7 @@ def runner_command(name: str, **attributes: Any) -> Callable[[Callable[..., Outp
                 write_line(text, for_people=False)
             else:
                 for line in output.lines:
-                    write_line(line)
+                    write_line(line if output.document else _for_campaign(line, root))
             context.exit(output.exit_code)
 
         command: click.Command = click.command(name, **attributes)(call)  # type: ignore[no-untyped-call]

@@ -233,7 +233,7 @@ def schema(session: Session) -> Output:
     from runner.protocol.describe import schema_json
 
     data = schema_json()
-    return Output(data.decode("utf-8").rstrip("\n").split("\n"), json.loads(data))
+    return Output(data.decode("utf-8").rstrip("\n").split("\n"), json.loads(data), document=True)
 
 
 @runner_command("fields", short_help="Reference of all protocol fields, as Markdown.")
@@ -242,7 +242,7 @@ def fields(session: Session) -> Output:
     from runner.protocol.describe import field_reference
 
     text = field_reference()
-    return Output(text.split("\n"), {"markdown": text})
+    return Output(text.split("\n"), {"markdown": text}, document=True)
 
 
 for command in (new, diff, revise, use_corpus, schema, fields):

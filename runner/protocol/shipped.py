@@ -70,12 +70,14 @@ def refuse_example(protocol: Protocol, plan: Plan, protocol_file: Path, plan_fil
         tuple(fields),
         "write your own; with made-up texts: synthetic = true",
     )
-    dates: list[Place] = [("deadline",)] if plan.deadline == EXAMPLE_DEADLINE else []
-    dates += [
-        ("task", number, "start")
-        for number, task in enumerate(plan.task)
-        if task.start is not None and task.start == EXAMPLE_STARTS.get(task.id)
-    ]
+    dates: list[Place] = []
+    if {task.id for task in plan.task} >= EXAMPLE_STARTS.keys():  # not a plan of `protocol new`, whose dates were given
+        dates += [("deadline",)] if plan.deadline == EXAMPLE_DEADLINE else []
+        dates += [
+            ("task", number, "start")
+            for number, task in enumerate(plan.task)
+            if task.start is not None and task.start == EXAMPLE_STARTS.get(task.id)
+        ]
     _refuse(
         documents[1],
         example.format("plan"),

@@ -318,7 +318,8 @@ def test_kept_groups_and_the_lines_for_the_protocol(tmp_path: Path, capsys: pyte
     status = run(["--campaign", str(tmp_path), "corpus", *options])
     out = capsys.readouterr().out
     assert status == 0
-    assert "runner protocol new --corpus corpus/x/final.csv --group-column stratum --group-column lang" in out
+    command = "protocol new --corpus corpus/x/final.csv --group-column stratum --group-column lang"
+    assert f"runner --campaign {tmp_path} {command}" in out
     built = read_corpus(tmp_path / "protocol" / "corpus" / "x" / "final.csv", group_columns=("stratum", "lang"))
     assert [item.groups for item in built.documents] == [("short", "de"), ("short", "fr")]
 
@@ -352,7 +353,7 @@ def test_other_column_names_are_met_with_the_whole_command(shop: Shop, tmp_path:
     """M53: all missing columns at once, and options of this command, not names of the protocol."""
     said = shop.refuse(make(tmp_path / "x.csv", texts(5, "a", 3), ("no", "body", "class")), *WORDS)
     assert "columns are missing: 'id', 'text', 'label'; there are: 'no', 'body', 'class'" in said
-    assert f"runner corpus --from {tmp_path / 'x.csv'} --id-column NAME --text-column NAME --label-column NAME" in said
+    assert f" corpus --from {tmp_path / 'x.csv'} --id-column NAME --text-column NAME --label-column NAME" in said
     assert "id_column" not in said and "ID_COLUMN=NAME" in said
 
 

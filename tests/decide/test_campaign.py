@@ -102,7 +102,7 @@ def test_completed_without_verdict_is_refused_and_nothing_written(
 ) -> None:
     (campaign.verdicts / "a000.json").unlink()
     assert run(["--campaign", str(campaign.root), "decide"]) == 2
-    assert "runner validate" in capsys.readouterr().err
+    assert f"runner --campaign {campaign.root} validate" in capsys.readouterr().err
     assert not campaign.note.exists()
 
 

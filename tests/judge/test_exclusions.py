@@ -72,7 +72,8 @@ def test_the_rule_is_applied_to_all_variants(campaign: Campaign, capsys: pytest.
     assert run(arguments) == 0
     said = capsys.readouterr().out
     assert "excluded too, by the same rule: a003" in said
-    assert "next: runner validate" in said and "make validate decide report" in said and "verify" in said
+    assert f"next: runner --campaign {campaign.root} validate" in said and "verify" in said
+    assert f"make CAMPAIGN={campaign.root} validate decide report" in said
     found = read_exclusions(campaign, read_attempts(campaign))
     assert [(item.attempt_id, item.named_attempt) for item in found] == [("a002", "a002"), ("a003", "a002")]
     assert (campaign.attempts / "a002.json").read_bytes() == row

@@ -31,4 +31,4 @@ def test_m2_a_warning_for_every_pass_is_said_once(
     assert shown.count(SHARED) == 1, shown
     assert (f"warning for every completed pass: {SHARED}" in shown) == all(shared)
     assert (f"    warning: {SHARED}" in shown) == (not all(shared))
-    assert "next: runner decide" in shown
+    assert f"next: runner --campaign {tmp_path} decide" in shown
