@@ -117,7 +117,7 @@ def commands_for_a_pdf(signer: _Signs) -> tuple[str, ...]:
         'for f in *~*; do p=$(printf %s "$f" | tr \'~\' /); mkdir -p "$(dirname "$p")"; mv "$f" "$p"; done',
         "[ ! -f evidence.zip ] || unzip -q evidence.zip",
         f"sha256sum -c {ATTACHED_LIST}",
-        listed.command,
+        listed.command.replace(" -s ", " \\\n  -s "),  # wider than a page: copied from there it must stay one command
         "grep pdf_certificate_sha256 note/signer.json",
     )
 

@@ -167,7 +167,8 @@ def test_the_lines_of_the_note_for_nothing_but_the_pdf(campaign: Campaign, signe
     assert signer is not None
     text = (campaign.note / "decision-note.qmd").read_text(encoding="utf-8")
     lines = commands_for_a_pdf(signer)
-    assert all(line in text for line in lines)
+    assert "\n".join(lines) in text
+    assert max(len(line) for line in "\n".join(lines).split("\n")) <= 96, "a PDF's line: copied, it stays one"
     assert signer.fingerprint in check_commands(signer)[1].expect
     shutil.copyfile(campaign.note / "decision-note.pdf", tmp_path / "NOTE.pdf")
     status, shown = tell(" && ".join(f"{{ {line}; }}" for line in lines), tmp_path, signers)

@@ -60,7 +60,7 @@ def checking(evidence: Evidence, key: SigningKey | None, speaker: Speaker) -> di
             }
             for step in check_commands(shown)
         ],
-        "alone": list(commands_for_a_pdf(shown)),
+        "alone": [line for command in commands_for_a_pdf(shown) for line in command.split("\n")],
         "local_test_key": local,
         "key": key.fingerprint if key else speaker.catalogue.gettext("made when the note is signed"),
     }
