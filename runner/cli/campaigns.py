@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -9,6 +10,7 @@ import click
 from runner.cli.output import Output, Session, runner_command
 from runner.evidence.campaign import Campaign
 
+_COPIES_SHOWN = 3
 _PATH = click.Path(path_type=Path)
 
 
@@ -54,14 +56,14 @@ def compare(session: Session, a: Path, b: Path) -> Output:
 def collect(session: Session, folders: tuple[Path, ...], keep_other_locks: bool) -> Output:
     """Merge the records of FOLDERS (campaigns or their records/) into this campaign.
 
-    Exact copies are ignored and named; rows that contradict each other, and chains with gaps, are refused.
+    Exact copies are ignored and counted (--json names all of them); rows that contradict each other, and chains with gaps, are refused.
     """
     from runner.flows.collect import collect as merge
 
     made = merge(Campaign(session.root), folders, keep_other_locks=keep_other_locks)
     lines = [
         f"{_counted(len(made.added), 'row')} added, {made.rows} in all, of {_counted(len(made.machines), 'machine')}",
-        *made.ignored,
+        *_copies(made.ignored),
         *(f"another lock, never counted: {row}" for row in made.other_locks),
         *(f"warning: {warning}" for warning in made.warnings),
         "next: runner validate",
@@ -75,6 +77,14 @@ def collect(session: Session, folders: tuple[Path, ...], keep_other_locks: bool)
         "warnings": list(made.warnings),
     }
     return Output(lines, data)
+
+
+def _copies(ignored: Sequence[str]) -> list[str]:
+    """All rows of a folder that was collected before are copies: the first few show where they lie."""
+    if len(ignored) <= _COPIES_SHOWN:
+        return list(ignored)
+    rows = f"{len(ignored)} rows have exact copies, which are ignored; the first {_COPIES_SHOWN} (all: --json):"
+    return [rows, *(f"  {line}" for line in ignored[:_COPIES_SHOWN])]
 
 
 def _counted(count: int, noun: str) -> str:

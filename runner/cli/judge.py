@@ -89,12 +89,15 @@ def _all_attempts(campaign: Campaign) -> Output:
     attempts = {attempt.attempt_id: attempt for attempt in read_attempts(campaign)}
     lines = warnings
     rejected = 0
+    judged_rows = [attempts[one.attempt_id] for one in verdicts]
+    several = len({attempt.gpu_declared for attempt in judged_rows}) > 1
     common = _common_warnings([one for one in verdicts if attempts[one.attempt_id].status is Status.COMPLETED])
     for verdict in verdicts:
         attempt = attempts[verdict.attempt_id]
         if not verdict.accepted and attempt.status not in _NO_FAILURE:
             rejected += 1
         name = f"{attempt.variant_id:<12} pass {attempt.slot.pass_index + 1}"
+        name += f" {attempt.gpu_declared:<10}" if several else ""
         if attempt.status is Status.COMPLETED:
             lines += [f"{name}  {_bottom_line(verdict)}", *_more(verdict, indent="    ", but=common)]
         else:
@@ -103,7 +106,18 @@ def _all_attempts(campaign: Campaign) -> Output:
     every = len(verdicts) + len(rows.torn)
     lines += [f"warning for every completed pass: {text}" for text in sorted(common)]
     lines.append(f"{accepted} of {every} attempts accepted; verdicts in {campaign.verdicts}")
-    lines += [*_pairs(judged.paired), "next: runner decide"]
+    lines += _pairs(judged.paired)
+    running = sum(attempt.status is Status.STARTED for attempt in judged_rows)
+    if running:
+        lines.append(
+            f"{running} of them not ended: being measured now, or cut off (runner measure then closes the row)"
+        )
+    if rejected:
+        lines.append(f"exit status 3: {rejected} not accepted, for the reasons at their lines")
+    if running:
+        lines.append("next: wait until measuring has ended, then runner validate again")
+    else:
+        lines.append("next: runner decide")
     data = {
         "verdicts": [verdict.as_json() for verdict in verdicts],
         "paired": [item.as_json() for item in judged.paired],

@@ -57,14 +57,23 @@ def _baseline_quality(campaign: Campaign) -> tuple[list[str], list[dict[str, obj
 @runner_command("plan", short_help="Blank sheet of the planned attempts; nothing is measured.")
 def plan(session: Session) -> Output:
     """Blank sheet of the planned attempts; performance cells stay empty until measured."""
+    from runner.evidence.store import AttemptStore
     from runner.measure.plan_sheet import write_plan_sheet
+    from runner.protocol.lockfile import read_lock
 
     campaign = Campaign(session.root)
     path, rows = write_plan_sheet(campaign)
-    name = campaign.relative(path)
+    name, lock = campaign.relative(path), read_lock(campaign).lock_sha256
+    recorded = sum(row.lock_sha256 == lock for row in AttemptStore(campaign).scan().attempts)
+    plural = "" if recorded == 1 else "s"
+    state = (
+        f"the sheet is blank; {recorded} attempt{plural} recorded under this lock so far: runner validate lists them"
+        if recorded
+        else "nothing measured yet"
+    )
     return Output(
-        [f"{name}: {len(rows)} planned attempts, nothing measured yet", "next: runner measure --gpu NAME"],
-        {"path": name, "rows": rows},
+        [f"{name}: {len(rows)} planned attempts, {state}", "next: runner measure --gpu NAME"],
+        {"path": name, "rows": rows, "recorded": recorded},
     )
 
 

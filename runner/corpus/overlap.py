@@ -159,7 +159,8 @@ def refuse_overlap(overlap: Overlap, *, file: object = None) -> None:
     if not overlap.found:
         return
     raise InputRefused(
-        f"tuning and final share {len(overlap.shared_ids)} ids and {len(overlap.shared_texts)} texts",
+        f"tuning and final share {len(overlap.shared_ids)} ids and "
+        f"{len({pair.final_id for pair in overlap.shared_texts})} texts",
         file=None if file is None else str(file),
         details=overlap.details(),
         next_step="take these documents out of one of the two splits",

@@ -79,8 +79,9 @@ def refuse_tuned_on(tuning: Corpus, corpus_id: str, final: Corpus, final_id: str
             for pair in shared[:20]
         )
         more = (f"and {len(shared) - 20} more",) if len(shared) > 20 else ()
+        count = len({pair.final_id for pair in shared})
         raise InputRefused(
-            f"tuning of corpus '{corpus_id}' and the final corpus '{final_id}' share {len(shared)} texts",
+            f"tuning of corpus '{corpus_id}' and the final corpus '{final_id}' share {count} texts",
             file=file,
             details=(*pairs, *more),
             next_step="take these documents out of one of the two splits",

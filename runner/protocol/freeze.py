@@ -250,7 +250,8 @@ def _independence(
     shared = find_overlap(earlier.documents, corpus.documents).shared_texts
     if shared:
         pairs = ", ".join(f"{pair.tuning_id} = {pair.final_id}" for pair in shared[:5])
-        return [f"new texts: {len(shared)} texts of '{locked.id}' stand in {before} too ({pairs})"], []
+        count = len({pair.final_id for pair in shared})
+        return [f"new texts: {count} texts of '{locked.id}' stand in {before} too ({pairs})"], []
     return [], []
 
 

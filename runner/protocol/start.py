@@ -223,10 +223,13 @@ def _check_independent(campaign: Campaign, files: CorpusFiles, new_name: str) ->
     shared = find_overlap(read_final(campaign, files).documents, new.documents).shared_texts
     if shared:
         pairs = ", ".join(f"{pair.tuning_id} = {pair.final_id}" for pair in shared[:5])
+        count = len({pair.final_id for pair in shared})  # one text may stand several times in either of the two
         raise InputRefused(
-            f"the new final corpus is not independent: it shares {len(shared)} texts with '{files.id}' ({pairs})",
+            f"the new final corpus is not independent: {count} of its {len(new.documents)} texts stand in "
+            f"'{files.id}' too ({pairs})",
             file=new.path,
-            next_step="draw new texts; runner corpus can leave out those that were used",
+            next_step=f"take the texts of protocol/{files.final} out of your data, then build from the rest: "
+            "runner corpus --from FILE --name NAME",
         )
 
 

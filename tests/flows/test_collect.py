@@ -424,3 +424,14 @@ def test_m51_a_journal_that_grows_while_it_is_collected_is_copied_as_it_was_comp
     monkeypatch.setattr("runner.flows.collect.chain_faults", meanwhile)
     collect(home, [one.root])
     assert (home.journals / "a001.jsonl").read_bytes() == b"first\n"
+
+
+def test_m51_many_copies_are_counted_and_the_first_shown() -> None:
+    """The line that counts is not lost among those of copies; `--json` names every one."""
+    from runner.cli.campaigns import _copies
+
+    few = [f"a{number:03d}: 1 exact copy ignored (x, y)" for number in range(3)]
+    assert _copies(few) == few
+    many = [f"a{number:03d}: 1 exact copy ignored (x, y)" for number in range(22)]
+    head, *shown = _copies(many)
+    assert head.startswith("22 rows have exact copies") and [line.strip() for line in shown] == many[:3]

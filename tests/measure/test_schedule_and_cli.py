@@ -91,6 +91,10 @@ def test_m48_the_sheet_is_blank_until_measured(tmp_path: Path, capsys: pytest.Ca
         rows = list(csv.DictReader(stream))
     assert [row["variant"] for row in rows] == ["b1", "b4", "b4", "b1", "b1", "b4"]
     assert all(row[column] == "" for row in rows for column in BLANK_COLUMNS)
+    run(campaign, series="b1", passes=1)
+    assert runner(["--campaign", str(tmp_path), "plan"]) == 0
+    again = capsys.readouterr().out
+    assert "nothing measured" not in again and "1 attempt recorded under this lock so far" in again
     assert {row["expected_ids"] for row in rows} == {"10"}
 
 

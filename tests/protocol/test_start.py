@@ -110,9 +110,12 @@ def test_revise_refuses_the_same_texts(tmp_path: Path, capsys: pytest.CaptureFix
     campaign = attempted(tmp_path)
     before = campaign.protocol.read_bytes(), campaign.plan.read_bytes()
     copied = [(f"x{row[0]}", f"  {row[1]} ", row[2], row[3]) for row in ROWS]
+    copied += [("again", *copied[0][1:]), ("fresh", "another text", *copied[0][2:])]  # one text twice is two documents
     write_csv(campaign.protocol_dir / "corpus" / "second.csv", ("id", "text", "label", "stratum"), copied)
     assert run(["--campaign", str(tmp_path), "protocol", "revise", "--corpus", "corpus/second.csv"]) == 2
-    assert "shares 10 texts" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "11 of its 12 texts stand in 'small-final' too" in said
+    assert "take the texts of protocol/corpus/final.csv out of your data" in said and "leave out" not in said
     assert run(["--campaign", str(tmp_path), "protocol", "revise", "--corpus", "other=corpus/second.csv"]) == 2
     assert (campaign.protocol.read_bytes(), campaign.plan.read_bytes()) == before
 
