@@ -186,7 +186,7 @@ def _recorded(campaign: Campaign, plan: Plan, configuration: str | None) -> _Tol
         phases=phases,
         spread=recorded_seconds(plan, phases, configuration),
         unknown={
-            name: str(say("happened.clock", least_hours=f"{least:f}"))
+            name: str(say("happened.clock", least_elapsed_seconds=f"{least:f}"))
             for name, least in clock_moved_tasks(plan, attempts, configuration).items()
         },
     )

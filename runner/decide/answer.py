@@ -100,7 +100,7 @@ def _cells(row: BalanceRow, summary: Summary) -> Sequence[str]:
             for value in (summary.median_seconds, summary.minimum_seconds, summary.maximum_seconds)
         ),
         "not known" if summary.truncated_documents is None else str(summary.truncated_documents),
-        "not known" if row.window is None else english("window_hours", row.window.window_seconds),
+        "not known" if row.window is None else english("window_elapsed_seconds", row.window.window_seconds),
         money(row.committed_cost, "not applicable" if row.own_machine else "no price"),
         money(row.cost_per_validated_corpus, _no_cost_per_corpus(row)),
         "yes" if row.admissible else f"no ({row.first_failed})",

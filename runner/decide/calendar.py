@@ -66,14 +66,18 @@ def clock_warnings(judged: Sequence[Judged], lock: Lock) -> tuple[Reason, ...]:
     found = [say("clock.moved", n_count=str(len(moved)))] if moved else []
     if behind:
         most = decimal_text(seconds_of(max(behind)))
-        found.append(say("clock.behind", n_count=str(len(behind)), behind_hours=most))
+        found.append(say("clock.behind", n_count=str(len(behind)), behind_elapsed_seconds=most))
     return tuple(found)
 
 
 def _beside(task: TaskTime, span: TaskTime | None, seconds: Decimal | None, least: Decimal | None) -> TaskHappened:
     """`least`: seconds that it lasted at least, where a wall clock moved and its times are not subtracted."""
     took = seconds if span is None else span.seconds
-    unknown = say("happened.unrecorded") if least is None else say("happened.clock", least_hours=decimal_text(least))
+    unknown = (
+        say("happened.unrecorded")
+        if least is None
+        else say("happened.clock", least_elapsed_seconds=decimal_text(least))
+    )
     return TaskHappened(
         task_id=task.id,
         title=task.title,

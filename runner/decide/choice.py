@@ -7,20 +7,19 @@ from dataclasses import dataclass
 from typing import Literal
 
 from runner.decide.comparable import different_work
+from runner.decide.losers import excluded_rows
 from runner.decide.model import Balance, BalanceRow, Decision, Excluded, Reason
 from runner.decide.options import Option, at_largest, at_smallest, sound
 from runner.decide.pick import Pick, pick
 from runner.decide.sentences import say
+from runner.decide.ties import help_for_tie, reasons_for_tie, walk_of_tie
 from runner.decide.unpriced import could_be_priced, rivals
 from runner.decide.whatif import what_if
 from runner.decide.words import (
-    excluded_rows,
     help_for_noise,
     help_for_nothing,
-    help_for_tie,
     help_for_unpriced,
     reasons_for_nothing,
-    reasons_for_tie,
     reasons_for_winner,
     uncertain_about,
 )
@@ -64,12 +63,13 @@ def decide(balance: Balance, protocol: Protocol) -> Decision:
         basis=answer.basis,
         reasons=answer.reasons,
         rule=say(answer.rule),
+        walk=walk_of_tie(answer.tied) if answer.rule == "rule.tie" else (),
         no_comparison=answer.no_comparison,
-        excluded=excluded_rows(rows, chosen, answer.tied, answer.rule),
+        excluded=excluded_rows(rows, chosen, answer.tied, answer.rule, balance.deliverables),
         unmeasured=tuple(
             _unmeasured(row) for row in sorted(balance.rows, key=lambda row: row.configuration_id) if not row.measured
         ),
-        uncertain=(*past, *uncertain_about(rows, chosen)),
+        uncertain=(*past, *uncertain_about(rows, chosen, answer.rule)),
         would_help=answer.would_help,
         different_stacks=balance.stack_differences,
         what_if=what_if(

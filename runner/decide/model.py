@@ -36,6 +36,9 @@ class Summary(Record):
     corpus_id: SafeName
     seed: int
     raw_seconds: tuple[Seconds, ...] = Field(description="accepted passes, in schedule order")
+    shared: tuple[bool | None, ...] = Field(
+        default=(), description="whether others used the device, pass by pass as raw_seconds; null: not known"
+    )
     median_seconds: DecimalText | None
     minimum_seconds: DecimalText | None
     maximum_seconds: DecimalText | None
@@ -52,10 +55,15 @@ class Summary(Record):
     truncated_documents: Count | None
     cut_tokens: Count | None
     utilisation_real: DecimalText | None = Field(
-        default=None, description="median share of the device's own matrix rate that the operations of the texts used"
+        default=None,
+        description="median share of the device's own matrix rate that the operations of the texts used, "
+        "over the passes that have a value",
     )
     utilisation_executed: DecimalText | None = Field(
         default=None, description="the same for the operations really executed: padding included, skipped work not"
+    )
+    utilisation_passes: tuple[int, int] = Field(
+        default=(0, 0), description="accepted passes that have the first share, and the second"
     )
     peak_memory: tuple[tuple[str, str, str, int], ...] = Field(
         default=(), description="largest per (device, counter, scope, bytes) of accepted passes"
@@ -246,6 +254,9 @@ class Decision(Record):
     basis: Literal["committed cost", "time on own machine", "none"]
     reasons: tuple[Reason, ...]
     rule: Reason = Field(description="the rule that decided, quoted")
+    walk: tuple[Reason, ...] = Field(
+        default=(), description="while tied: what each rule of the ranking found, in order"
+    )
     no_comparison: bool = False
     excluded: tuple[Excluded, ...]
     unmeasured: tuple[Excluded, ...]

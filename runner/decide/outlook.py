@@ -97,9 +97,11 @@ def _package(answer: PackageAnswer, line: PackageLine) -> PackageChoice:
     if line.days is None:
         reason = say("package.hourly", hours_count=str(line.hours))
     elif line.periods == 1:
-        reason = say("package.covers", days_count=str(line.days), spare_hours=slack)
+        reason = say("package.covers", days_count=str(line.days), spare_elapsed_seconds=slack)
     else:
-        reason = say("package.periods", periods_count=str(line.periods), days_count=str(line.days), spare_hours=slack)
+        reason = say(
+            "package.periods", periods_count=str(line.periods), days_count=str(line.days), spare_elapsed_seconds=slack
+        )
     return PackageChoice(
         gpu=answer.gpu,
         billing="package" if line.days is not None else "hourly",
@@ -139,9 +141,9 @@ def _deadline(facts: WindowFacts) -> Constraint:
     slack = Decimal(facts.deadline_slack_seconds)
     met = slack >= 0
     reason = (
-        say("deadline.met", slack_hours=facts.deadline_slack_seconds)
+        say("deadline.met", slack_elapsed_seconds=facts.deadline_slack_seconds)
         if met
-        else say("deadline.missed", late_hours=decimal_text(-slack))
+        else say("deadline.missed", late_elapsed_seconds=decimal_text(-slack))
     )
     return Constraint(
         name="deadline",
@@ -157,9 +159,9 @@ def _deadline_as_planned(facts: WindowFacts) -> Constraint:
     """The plan alone proves no delivery."""
     slack = Decimal(facts.deadline_slack_seconds)
     reason = (
-        say("deadline.as-planned", slack_hours=facts.deadline_slack_seconds)
+        say("deadline.as-planned", slack_elapsed_seconds=facts.deadline_slack_seconds)
         if slack >= 0
-        else say("deadline.as-planned-late", late_hours=decimal_text(-slack))
+        else say("deadline.as-planned-late", late_elapsed_seconds=decimal_text(-slack))
     )
     return Constraint(
         name="deadline", status="not assessable", found=None, limit=facts.deadline_utc, unit="utc", reason=reason
@@ -173,7 +175,7 @@ def _window_as_planned(facts: WindowFacts) -> Constraint:
         found=None,
         limit=None,
         unit="hours",
-        reason=say("window.as-planned", window_hours=facts.window_seconds),
+        reason=say("window.as-planned", window_elapsed_seconds=facts.window_seconds),
     )
 
 
@@ -204,9 +206,9 @@ def _covered(answer: PackageAnswer, plan: Plan, window: Window) -> Constraint:
     covered = any(line.covers for line in lines)
     limit = None if longest is None else str(longest.hours * 3600)
     reason = (
-        say("window.covered", window_hours=needed)
+        say("window.covered", window_elapsed_seconds=needed)
         if covered
-        else say("window.too-long", window_hours=needed, longest_hours=limit or "0")
+        else say("window.too-long", window_elapsed_seconds=needed, longest_elapsed_seconds=limit or "0")
     )
     return Constraint(
         name="window",

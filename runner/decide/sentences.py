@@ -2,7 +2,7 @@
 
 The note translates the template of a code and formats the values in the reader's locale; here they
 are formatted in English. The last part of a placeholder's name says what the value is:
-`_money` (`2071.00 USD`), `_seconds` (exact decimal), `_hours` (exact seconds, shown as `96 h` or `1 h 30 min`),
+`_money` (`2071.00 USD`), `_seconds` (exact decimal), `_elapsed_seconds` (the same, shown as `96 h` or `1 h 30 min`),
 `_utc` (an instant, to the second), `_count` (a whole number); any other value is text and is never changed.
 """
 
@@ -64,20 +64,22 @@ SENTENCES: dict[str, str] = {
     "memory.met": "memory sufficed for every deliverable, long texts included",
     "memory.out": "out of memory on {corpus}; documents done before: {most_count}",
     "memory.no-pass": "no complete pass over {corpus} shows whether memory suffices",
-    "window.covered": "a package holds the window of {window_hours}",
+    "window.covered": "a package holds the window of {window_elapsed_seconds}",
     "window.too-long": (
-        "the window of {window_hours} is longer than the longest package of {longest_hours}; nothing is "
-        "extended automatically"
+        "the window of {window_elapsed_seconds} is longer than the longest package of {longest_elapsed_seconds}; "
+        "nothing is extended automatically"
     ),
-    "window.as-planned": "not every deliverable has an accepted pass; as planned, the window is {window_hours}",
+    "window.as-planned": (
+        "not every deliverable has an accepted pass; as planned, the window is {window_elapsed_seconds}"
+    ),
     "window.overrun": "task {task} ends on {ended_utc}, after the last collection on {collected_utc}",
-    "deadline.met": "delivered {slack_hours} before the deadline",
-    "deadline.missed": "delivered {late_hours} after the deadline",
+    "deadline.met": "delivered {slack_elapsed_seconds} before the deadline",
+    "deadline.missed": "delivered {late_elapsed_seconds} after the deadline",
     "deadline.as-planned": (
-        "not every deliverable has an accepted pass; as planned, delivered {slack_hours} before the deadline"
+        "not every deliverable has an accepted pass; as planned, delivered {slack_elapsed_seconds} before the deadline"
     ),
     "deadline.as-planned-late": (
-        "not every deliverable has an accepted pass; as planned, delivered {late_hours} after the deadline"
+        "not every deliverable has an accepted pass; as planned, delivered {late_elapsed_seconds} after the deadline"
     ),
     "price.known": "the cheapest priced package that covers costs {total_money}",
     "price.unknown": "no price for {gpu} for the packages that cover ({days} days)",
@@ -90,10 +92,10 @@ SENTENCES: dict[str, str] = {
     ),
     "availability.plan": "lots in the plan: {lots_count}, needed: {needed_count}",
     "own-machine.free": "own machine: a rental price does not apply",
-    "package.covers": "{days_count} days cover the window with {spare_hours} to spare",
+    "package.covers": "{days_count} days cover the window with {spare_elapsed_seconds} to spare",
     "package.periods": (
-        "{periods_count} periods of {days_count} days, asked for in the plan, cover the window with {spare_hours} to "
-        "spare"
+        "{periods_count} periods of {days_count} days, asked for in the plan, cover the window with "
+        "{spare_elapsed_seconds} to spare"
     ),
     "package.hourly": "hourly offer, started hours: {hours_count}",
     # costs
@@ -118,15 +120,16 @@ SENTENCES: dict[str, str] = {
     # calendar
     "happened.unrecorded": "no record says when this happened",
     "happened.clock": (
-        "unknown: a wall clock moved, so times of day are not subtracted; at least {least_hours} by the monotonic clock"
+        "unknown: a wall clock moved, so times of day are not subtracted; at least {least_elapsed_seconds} by the "
+        "monotonic clock"
     ),
     "clock.moved": (
         "The wall clock moved during attempts ({n_count}): their times of day cannot be trusted; durations are of the "
         "monotonic clock."
     ),
     "clock.behind": (
-        "Attempts are dated before the freeze ({n_count}, by up to {behind_hours}): a clock is behind. That they came "
-        "after it is shown by the nonce, not by their times."
+        "Attempts are dated before the freeze ({n_count}, by up to {behind_elapsed_seconds}): a clock is behind. That "
+        "they came after it is shown by the nonce, not by their times."
     ),
     "calendar.past": (
         "The plan's deadline, {deadline_utc}, had passed when the protocol was frozen, {frozen_utc}: the calendar "
@@ -195,9 +198,10 @@ SENTENCES: dict[str, str] = {
     ),
     "chosen.own-machine": "{name} was measured on an own machine, where a rental price does not apply.",
     "chosen.in-time": (
-        "Its access window is {window_hours}; delivered at {delivered_utc}, {slack_hours} before the deadline."
+        "Its access window is {window_elapsed_seconds}; delivered at {delivered_utc}, {slack_elapsed_seconds} before "
+        "the deadline."
     ),
-    "chosen.in-time-own": "Delivered at {delivered_utc}, {slack_hours} before the deadline.",
+    "chosen.in-time-own": "Delivered at {delivered_utc}, {slack_elapsed_seconds} before the deadline.",
     "chosen.passes": (
         "Accepted passes: {accepted_count} of {attempts_count} attempts, failures: {failures_count}; accepted "
         "deliverables: {corpora}."
@@ -217,7 +221,7 @@ SENTENCES: dict[str, str] = {
     "undecided.gap-clear": "{one} and {other}: gap {gap_seconds} > spread {range_seconds}.",
     "undecided.boundary": (
         "{name}: a package or deadline boundary lies between the window with its smallest durations "
-        "({small_hours}) and with its largest ({large_hours}), and this changes the choice."
+        "({small_elapsed_seconds}) and with its largest ({large_elapsed_seconds}), and this changes the choice."
     ),
     "undecided.boundary-own": (
         "{name}: with its smallest durations it is delivered at {small_utc}, with its largest at {large_utc}; a limit "
@@ -239,7 +243,9 @@ SENTENCES: dict[str, str] = {
     "help.memory": (
         "{name}: a smaller batch, a declared resume setting or a GPU with more memory, as a variant of its own."
     ),
-    "help.deadline": "{name}: gain {late_hours} in the plan, by an earlier start or fewer tasks before delivery.",
+    "help.deadline": (
+        "{name}: gain {late_elapsed_seconds} in the plan, by an earlier start or fewer tasks before delivery."
+    ),
     "help.window": "{name}: shorten the plan, or ask for further periods in it explicitly.",
     "help.overrun": "{name}: let the last collection wait for task {task}, or plan it later.",
     "help.availability": "{name}: plan with the lots that are available, or another GPU.",
@@ -256,8 +262,17 @@ SENTENCES: dict[str, str] = {
         "Look into the widest range, {range_seconds} of {name}: one pass took {outermost_seconds}, its median is "
         "{median_seconds}."
     ),
+    "help.spread-several": (
+        "Look into the widest range, {range_seconds} of {name}: {several_count} of its {n_count} passes lie nearer to "
+        "{outermost_seconds} than to the median, {median_seconds}."
+    ),
     "help.shared": (
-        "Keep other processes off the device: they ran during accepted passes of {names}, a likely cause of the spread."
+        "Keep other processes off the device, a likely cause of the spread: of {names}, every pass beside them was "
+        "slower than the undisturbed passes, which lie together."
+    ),
+    "help.shared-unknown": (
+        "Keep other processes off the device: they ran during accepted passes of {names}. Whether they caused the "
+        "spread is not known."
     ),
     "help.boundary": (
         "{name}: move the plan so that its smallest and largest durations fall on the same side of the package "
@@ -286,38 +301,40 @@ SENTENCES: dict[str, str] = {
         "known)."
     ),
     "what-if.longer": (
-        "{name}: a window longer by more than {spare_hours} needs the package of {days_count} days, {total_money}."
-    ),
-    "what-if.longer-unpriced": (
-        "{name}: a window longer by more than {spare_hours} needs the package of {days_count} days, whose price is "
-        "not known."
-    ),
-    "what-if.longer-none": (
-        "{name}: a window longer by more than {spare_hours} fits no package; the plan would have to change."
-    ),
-    "what-if.shorter": (
-        "{name}: a window shorter by {gain_hours} would fit the package of {days_count} days, {total_money}."
-    ),
-    "what-if.shorter-unpriced": (
-        "{name}: a window shorter by {gain_hours} would fit the package of {days_count} days, whose price is not known."
-    ),
-    "what-if.longer-periods": (
-        "{name}: a window longer by more than {spare_hours} needs {periods_count} periods of {days_count} days, "
+        "{name}: a window longer by more than {spare_elapsed_seconds} needs the package of {days_count} days, "
         "{total_money}."
     ),
-    "what-if.longer-periods-unpriced": (
-        "{name}: a window longer by more than {spare_hours} needs {periods_count} periods of {days_count} days, whose "
+    "what-if.longer-unpriced": (
+        "{name}: a window longer by more than {spare_elapsed_seconds} needs the package of {days_count} days, whose "
         "price is not known."
     ),
+    "what-if.longer-none": (
+        "{name}: a window longer by more than {spare_elapsed_seconds} fits no package; the plan would have to change."
+    ),
+    "what-if.shorter": (
+        "{name}: a window shorter by {gain_elapsed_seconds} would fit the package of {days_count} days, {total_money}."
+    ),
+    "what-if.shorter-unpriced": (
+        "{name}: a window shorter by {gain_elapsed_seconds} would fit the package of {days_count} days, whose price is "
+        "not known."
+    ),
+    "what-if.longer-periods": (
+        "{name}: a window longer by more than {spare_elapsed_seconds} needs {periods_count} periods of {days_count} "
+        "days, {total_money}."
+    ),
+    "what-if.longer-periods-unpriced": (
+        "{name}: a window longer by more than {spare_elapsed_seconds} needs {periods_count} periods of {days_count} "
+        "days, whose price is not known."
+    ),
     "what-if.shorter-periods": (
-        "{name}: a window shorter by {gain_hours} would fit {periods_count} periods of {days_count} days, "
+        "{name}: a window shorter by {gain_elapsed_seconds} would fit {periods_count} periods of {days_count} days, "
         "{total_money}."
     ),
     "what-if.shorter-periods-unpriced": (
-        "{name}: a window shorter by {gain_hours} would fit {periods_count} periods of {days_count} days, whose "
-        "price is not known."
+        "{name}: a window shorter by {gain_elapsed_seconds} would fit {periods_count} periods of {days_count} days, "
+        "whose price is not known."
     ),
-    "what-if.deadline": "{name}: delivery may come {slack_hours} later and still be in time.",
+    "what-if.deadline": "{name}: delivery may come {slack_elapsed_seconds} later and still be in time.",
     "what-if.lots": "{name} with one lot more (lots: {lots_count}) would cost {total_money}.",
     "what-if.quality-count": (
         "{name}: tightest quality check {group} in {corpus}, {metric} {value} against {minimum}; further "
@@ -335,14 +352,29 @@ SENTENCES: dict[str, str] = {
         "{name} stays separated from {other} while no range reaches the gap of {gap_seconds} (largest range now "
         "{range_seconds})."
     ),
+    "what-if.untold": "Undecided too, and not told here: {names}.",
+    # how far the ranking came
+    "walk.own": (
+        "Nothing is rented on own machines, so committed cost, failures and open questions decide nothing there: the "
+        "times alone are compared."
+    ),
+    "walk.cost": "Committed cost: the same for {names}.",
+    "walk.failures": "Failures: equal, {failures_count} each.",
+    "walk.failures-unequal": "Failures: not compared, because the numbers of attempts differ.",
+    "walk.times": "Times: no median is faster than every other by more than the larger range of the two.",
+    "walk.questions": "Open questions: nobody's are fewer and all open for the others too.",
     # everybody else
     "lost.own-machine": "own machine: never ranked against rentals",
     "lost.cost": "costs {cost_money}, {more_money} more",
     "lost.failures": "equal cost; failures: {failures_count} against {fewer_count}",
     "lost.slower": "slower than {name}",
+    "lost.separated": "slower than {name}: gap {gap_seconds} > spread {range_seconds}",
     "lost.questions": "equal cost, more open questions than {name}",
     "uncertain.passes": (
         "The median of {n_count} passes does not undo a failed one, and {n_count} passes prove no long-term stability."
+    ),
+    "uncertain.failures": (
+        "Failures decided against {names}. So few attempts do not show whether they would happen again."
     ),
     "uncertain.one-pass": "One pass shows no spread and proves no stability.",
     "uncertain.too-few": "{name} has too few accepted passes to be compared: {accepted_count} where it has fewest.",
@@ -376,9 +408,14 @@ def fill(template: str, values: Mapping[str, str]) -> str:
     return template.format(**{name: english(name, value) for name, value in values.items()})
 
 
+def kind_of(name: str) -> str:
+    """What a value is: the last part of its name; `elapsed` for seconds that are shown as hours and minutes."""
+    return "elapsed" if name.endswith("elapsed_seconds") else name.rpartition("_")[2]
+
+
 def english(name: str, value: str) -> str:
     """One value as English text, by the last part of its name."""
-    match name.rpartition("_")[2]:
+    match kind_of(name):
         case "money":
             amount, _, currency = value.partition(" ")
             exact = Decimal(amount)
@@ -386,7 +423,7 @@ def english(name: str, value: str) -> str:
             return f"{round_half_up(exact, places):,} {currency}".rstrip()
         case "seconds":
             return f"{shown_seconds(Decimal(value))} s"
-        case "hours":
+        case "elapsed":
             return hours_text(shown_seconds(Decimal(value)))
         case "utc":
             day, _, time = value.removesuffix("Z").partition(".")[0].partition("T")

@@ -36,7 +36,9 @@ def decimal_text(value: Decimal) -> str:
 def summarise(configuration_id: str, corpus_id: str, seed: int, judged: Sequence[Judged], *, documents: int) -> Summary:
     """Summary of the attempts of one configuration on one corpus with one seed. `judged` in schedule order."""
     accepted = [item.attempt for item in judged if item.fate is Fate.ACCEPTED]
-    seconds = [attempt.pass_seconds for attempt in accepted if attempt.pass_seconds is not None]
+    timed = [(a.pass_seconds, a.device_shared) for a in accepted if a.pass_seconds is not None]
+    seconds = [value for value, _ in timed]
+    shares = [_utilisation(accepted, name) for name in ("utilisation_real", "utilisation_executed")]
     exact = [exact_seconds(value) for value in seconds]
     middle = median(exact) if exact else None
     tokens = [attempt.tokens for attempt in accepted]
@@ -45,6 +47,7 @@ def summarise(configuration_id: str, corpus_id: str, seed: int, judged: Sequence
         corpus_id=corpus_id,
         seed=seed,
         raw_seconds=tuple(seconds),
+        shared=tuple(others for _, others in timed),
         median_seconds=None if middle is None else decimal_text(middle),
         minimum_seconds=decimal_text(min(exact)) if exact else None,
         maximum_seconds=decimal_text(max(exact)) if exact else None,
@@ -60,8 +63,9 @@ def summarise(configuration_id: str, corpus_id: str, seed: int, judged: Sequence
         computed_tokens=_agreed(None if count is None else count.computed_tokens for count in tokens),
         truncated_documents=_agreed(None if count is None else count.truncated_documents for count in tokens),
         cut_tokens=_agreed(None if count is None else count.cut_tokens for count in tokens),
-        utilisation_real=_utilisation(accepted, "utilisation_real"),
-        utilisation_executed=_utilisation(accepted, "utilisation_executed"),
+        utilisation_real=shares[0][0],
+        utilisation_executed=shares[1][0],
+        utilisation_passes=(shares[0][1], shares[1][1]),
         peak_memory=_largest_peaks(peak for attempt in accepted for peak in attempt.memory),
     )
 
@@ -78,11 +82,11 @@ def _rate(documents: int, seconds: Decimal | None) -> str | None:
         return decimal_text(round_half_up(Decimal(documents) / seconds, _SHOWN_PLACES))
 
 
-def _utilisation(accepted: Sequence[Attempt], name: str) -> str | None:
-    """Median over the accepted passes; null where one of them has no such value."""
+def _utilisation(accepted: Sequence[Attempt], name: str) -> tuple[str | None, int]:
+    """Median over the accepted passes that have such a value, and how many have one."""
     values = [attempt.telemetry.get(name) for attempt in accepted]
     known = [Decimal(repr(value)) for value in values if isinstance(value, float)]
-    return decimal_text(median(known)) if known and len(known) == len(values) else None
+    return (decimal_text(median(known)) if known else None), len(known)
 
 
 def _agreed(values: Iterable[Value]) -> Value | None:

@@ -12,7 +12,6 @@ from runner.decide.sentences import say
 from runner.decide.summaries import decimal_text
 from runner.decide.unpriced import Rival, least_if_priced, rivals
 
-_MOST_SUBJECTS = 3
 _MOST_NAMES = 8
 SECONDS_PER_DAY = 86400
 _PACKAGE_PLACES = 2
@@ -40,7 +39,7 @@ def what_if(
     *,
     rule: str,
 ) -> tuple[Reason, ...]:
-    """Sentences about the chosen configuration, or about the tied ones (at most three) while it is undecided.
+    """Sentences about the chosen configuration; while it is undecided about eight tied ones, with the others by name.
 
     `rule`: the rule that decided or stopped. Configurations that did different work are not comparable: then no price
     decides between them; and only where an unknown price alone keeps it open does one price settle it.
@@ -53,14 +52,15 @@ def what_if(
             rentals = [row for row in rows if not row.own_machine]
             possible = rivals(rentals, best.configuration_id, balance.deliverables)
             found += _unpriced(possible, Decimal(best.package.total), best.package.currency)
-    subjects = [chosen] if chosen is not None else list(tied)[:_MOST_SUBJECTS]
+    subjects = [chosen] if chosen is not None else list(tied)[:_MOST_NAMES]
     # A deadline that had passed at the freeze leaves no hours to spare, whatever the calendar says.
     in_time = not any(warning.code == "calendar.past" for warning in balance.warnings)
     for row in subjects:
         found += [*_window(row), *(_deadline(row) if in_time else ()), *_quality(row), *_lots(row)]
     if chosen is not None and chosen.own_machine:
         found += _separation(balance, rows, chosen)
-    return _together(found)
+    untold = [] if chosen is not None else [row.configuration_id for row in tied[_MOST_NAMES:]]
+    return _together(found) + ((say("what-if.untold", names=", ".join(untold)),) if untold else ())
 
 
 def _together(said: Sequence[Reason]) -> tuple[Reason, ...]:
@@ -239,12 +239,14 @@ def _window(row: BalanceRow) -> list[Reason]:
 
 def _longer(name: str, spare: str, longer: Sequence[PackageOption], currency: str) -> Reason:
     if not longer:
-        return say("what-if.longer-none", name=name, spare_hours=spare)
-    return _jump("longer", longer[0], currency, name=name, spare_hours=spare)
+        return say("what-if.longer-none", name=name, spare_elapsed_seconds=spare)
+    return _jump("longer", longer[0], currency, name=name, spare_elapsed_seconds=spare)
 
 
 def _shorter(name: str, option: PackageOption, currency: str) -> Reason:
-    return _jump("shorter", option, currency, name=name, gain_hours=decimal_text(-Decimal(option.slack_seconds)))
+    return _jump(
+        "shorter", option, currency, name=name, gain_elapsed_seconds=decimal_text(-Decimal(option.slack_seconds))
+    )
 
 
 def _jump(side: str, option: PackageOption, currency: str, **values: str) -> Reason:
@@ -261,7 +263,7 @@ def _jump(side: str, option: PackageOption, currency: str, **values: str) -> Rea
 def _deadline(row: BalanceRow) -> list[Reason]:
     if row.window is None or Decimal(row.window.deadline_slack_seconds) < 0:
         return []
-    return [say("what-if.deadline", name=row.configuration_id, slack_hours=row.window.deadline_slack_seconds)]
+    return [say("what-if.deadline", name=row.configuration_id, slack_elapsed_seconds=row.window.deadline_slack_seconds)]
 
 
 def _quality(row: BalanceRow) -> list[Reason]:

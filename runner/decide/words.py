@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from runner.decide.fairness import total_expenses
-from runner.decide.model import Balance, BalanceRow, Excluded, Reason, WindowFacts
-from runner.decide.options import Option, Times, at_largest, at_smallest, gap_and_spread, times
+from runner.decide.model import Balance, BalanceRow, Reason, WindowFacts
+from runner.decide.options import Option, at_largest, at_smallest, gap_and_spread, times
 from runner.decide.pick import Pick
 from runner.decide.sentences import say
 from runner.decide.summaries import decimal_text
 from runner.decide.unpriced import Rival
-from runner.units import exact_seconds
 
 
 def reasons_for_winner(
@@ -34,7 +33,12 @@ def reasons_for_winner(
         cost, nearest = min((option.cost or Decimal(0), option.id) for option in rivals)
         difference = cost - (winner.cost or Decimal(0))
         reasons.append(
-            say("chosen.next", name=nearest, cost_money=_money(cost, winner), more_money=_money(difference, winner))
+            say(
+                "chosen.next",
+                name=nearest,
+                cost_money=money_text(cost, winner),
+                more_money=money_text(difference, winner),
+            )
         )
     elif best.rule != "rule.fastest":
         equal = [option.id for option in rivals if option.cost == winner.cost]
@@ -46,7 +50,7 @@ def reasons_for_winner(
         say(
             "chosen.passes",
             accepted_count=str(row.accepted),
-            attempts_count=str(row.attempts),
+            attempts_count=str(row.attempts - row.not_counted),
             failures_count=str(row.failures),
             corpora=", ".join(row.deliverables_accepted),
         )
@@ -58,8 +62,13 @@ def _in_time(window: WindowFacts, *, own_machine: bool) -> Reason:
     """An access window is that of a rental: an own machine has a delivery, and no window (rule 11)."""
     delivered, slack = window.delivered_at_utc, window.deadline_slack_seconds
     if own_machine:
-        return say("chosen.in-time-own", delivered_utc=delivered, slack_hours=slack)
-    return say("chosen.in-time", window_hours=window.window_seconds, delivered_utc=delivered, slack_hours=slack)
+        return say("chosen.in-time-own", delivered_utc=delivered, slack_elapsed_seconds=slack)
+    return say(
+        "chosen.in-time",
+        window_elapsed_seconds=window.window_seconds,
+        delivered_utc=delivered,
+        slack_elapsed_seconds=slack,
+    )
 
 
 def _why_best(winner: Option, rivals: Sequence[Option], deliverables: Sequence[str]) -> Reason:
@@ -67,7 +76,7 @@ def _why_best(winner: Option, rivals: Sequence[Option], deliverables: Sequence[s
     if package is not None and winner.cost is not None:
         common = {
             "name": winner.id,
-            "cost_money": _money(winner.cost, winner),
+            "cost_money": money_text(winner.cost, winner),
             "gpu": package.gpu,
             "lots_count": str(package.lots),
             "cards_count": str(package.cards),
@@ -96,7 +105,7 @@ def _why_best(winner: Option, rivals: Sequence[Option], deliverables: Sequence[s
     )
 
 
-def _money(amount: Decimal, option: Option) -> str:
+def money_text(amount: Decimal, option: Option) -> str:
     return f"{decimal_text(amount)} {option.row.currency or ''}".rstrip()
 
 
@@ -168,7 +177,7 @@ def help_for_nothing(balance: Balance, rows: Sequence[BalanceRow]) -> tuple[Reas
                 found.append(say("help.memory", name=name))
             case "deadline" if row.window is not None:
                 late = decimal_text(-Decimal(row.window.deadline_slack_seconds))
-                found.append(say("help.deadline", name=name, late_hours=late))
+                found.append(say("help.deadline", name=name, late_elapsed_seconds=late))
             case "window" if overrun := next((c for c in row.constraints if c.reason.code == "window.overrun"), None):
                 found.append(say("help.overrun", name=name, task=overrun.reason.values["task"]))
             case "window":
@@ -180,58 +189,6 @@ def help_for_nothing(balance: Balance, rows: Sequence[BalanceRow]) -> tuple[Reas
                 found.append(say("help.unpriced", gpu=row.gpu, days=days))
             case _:
                 found.append(say("help.cause", name=name, constraint=row.first_failed or "-"))
-    return tuple(found)
-
-
-def reasons_for_tie(tied: Sequence[Option], deliverables: Sequence[str]) -> tuple[Reason, ...]:
-    """Who is tied, and by how much the medians are apart against the ranges."""
-    names = ", ".join(option.id for option in tied)
-    reasons = [
-        say("undecided.tie-cost", names=names, cost_money=_money(tied[0].cost, tied[0]))
-        if tied[0].cost is not None
-        else say("undecided.tie-time", names=names)
-    ]
-    measured = [(option, times(option.row, deliverables)) for option in tied]
-    ordered = sorted(measured, key=lambda item: (item[1].median, item[0].id))
-    for option, found in ordered[1:]:
-        reasons.append(_gap_sentence(ordered[0][0].id, ordered[0][1], option.id, found))
-    return tuple(reasons)
-
-
-def _gap_sentence(one: str, fast: Times, other: str, slow: Times) -> Reason:
-    gap, spread = gap_and_spread(fast, slow)
-    code = "undecided.gap" if gap <= spread else "undecided.gap-clear"
-    return say(code, one=one, other=other, gap_seconds=decimal_text(gap), range_seconds=decimal_text(spread))
-
-
-def help_for_tie(balance: Balance, tied: Sequence[Option]) -> tuple[Reason, ...]:
-    """More passes move medians but never narrow a range: name the widest one and its outermost pass."""
-    found = []
-    run = max((s.accepted + s.failures for option in tied for s in option.row.summaries), default=0)
-    left = balance.passes_most - run
-    if left > 0:
-        for gpu in dict.fromkeys(option.row.gpu for option in tied):
-            found.append(say("help.more-passes", more_count=str(left), gpu=gpu, most_count=str(balance.passes_most)))
-    widest = max(
-        (summary for option in tied for summary in option.row.summaries if summary.range_seconds is not None),
-        key=lambda summary: (Decimal(summary.range_seconds or "0"), summary.configuration_id),
-        default=None,
-    )
-    if widest is not None and widest.median_seconds is not None and Decimal(widest.range_seconds or "0"):
-        middle = Decimal(widest.median_seconds)
-        outermost = max(widest.raw_seconds, key=lambda value: (abs(exact_seconds(value) - middle), value))
-        found.append(
-            say(
-                "help.spread",
-                name=widest.configuration_id,
-                range_seconds=widest.range_seconds or "0",
-                outermost_seconds=decimal_text(exact_seconds(outermost)),
-                median_seconds=widest.median_seconds,
-            )
-        )
-    shared = [option.id for option in tied if any(q.code == "question.shared" for q in option.row.open_questions)]
-    if shared:
-        found.append(say("help.shared", names=", ".join(shared)))
     return tuple(found)
 
 
@@ -257,7 +214,7 @@ def _boundary(name: str, small: WindowFacts, large: WindowFacts, *, own_machine:
     if own_machine:
         utc = {"small_utc": small.delivered_at_utc, "large_utc": large.delivered_at_utc}
         return say("undecided.boundary-own", name=name, **utc)
-    hours = {"small_hours": small.window_seconds, "large_hours": large.window_seconds}
+    hours = {"small_elapsed_seconds": small.window_seconds, "large_elapsed_seconds": large.window_seconds}
     return say("undecided.boundary", name=name, **hours)
 
 
@@ -294,47 +251,13 @@ def _unique(reasons: Sequence[Reason]) -> tuple[Reason, ...]:
 # ---- everybody else ------------------------------------------------------------------------------
 
 
-def excluded_rows(
-    rows: Sequence[BalanceRow], chosen: BalanceRow | None, tied: Sequence[Option], rule: str
-) -> tuple[Excluded, ...]:
-    """Why each measured configuration is not the chosen one; tied and unresolved ones are not excluded."""
-    open_names = {option.id for option in tied}
-    equal = [row for row in rows if chosen and row.admissible and row.committed_cost == chosen.committed_cost]
-    by_failures = len({row.accepted + row.failures for row in equal}) == 1
-    found = []
-    for row in rows:
-        if row is chosen or row.configuration_id in open_names:
-            continue
-        failed = next((c for c in row.constraints if c.name == row.first_failed), None)
-        if failed is not None:
-            found.append(Excluded(configuration_id=row.configuration_id, constraint=failed.name, reason=failed.reason))
-        elif chosen is not None:
-            reason = _lost(row, chosen, rule, by_failures)
-            found.append(Excluded(configuration_id=row.configuration_id, reason=reason))
-    return tuple(found)
-
-
-def _lost(row: BalanceRow, chosen: BalanceRow, rule: str, by_failures: bool) -> Reason:
-    """`by_failures`: whether failures were compared, because all of equal cost have as many attempts."""
-    if row.own_machine and not chosen.own_machine:
-        return say("lost.own-machine")
-    if row.committed_cost is not None and chosen.committed_cost is not None:
-        cost, least = Decimal(row.committed_cost), Decimal(chosen.committed_cost)
-        if cost > least:
-            return say(
-                "lost.cost",
-                cost_money=f"{row.committed_cost} {row.currency}",
-                more_money=f"{decimal_text(cost - least)} {row.currency}",
-            )
-        if row.failures > chosen.failures and by_failures:
-            return say("lost.failures", failures_count=str(row.failures), fewer_count=str(chosen.failures))
-        return say("lost.questions" if rule == "rule.questions" else "lost.slower", name=chosen.configuration_id)
-    return say("lost.slower", name=chosen.configuration_id)
-
-
-def uncertain_about(rows: Sequence[BalanceRow], chosen: BalanceRow | None) -> tuple[Reason, ...]:
+def uncertain_about(rows: Sequence[BalanceRow], chosen: BalanceRow | None, rule: str) -> tuple[Reason, ...]:
     """What remains uncertain, whatever the outcome."""
     found = [] if chosen is None else list(chosen.open_questions)
+    if chosen is not None and rule == "rule.failures":
+        equal = [row for row in rows if row.admissible and row.committed_cost == chosen.committed_cost]
+        beaten = [row.configuration_id for row in equal if row.failures > chosen.failures]
+        found.append(say("uncertain.failures", names=", ".join(beaten)))
     shown = rows if chosen is None else [chosen]
     passes = [summary.accepted for row in shown for summary in row.summaries if summary.accepted]
     if passes:

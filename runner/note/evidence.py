@@ -54,6 +54,11 @@ class Evidence:
             )
         )  # fmt: skip
 
+    def accepted(self, attempt: Attempt) -> bool:
+        """Whether figures rest on it: its verdict accepts it, and nothing excludes it."""
+        verdict = self.verdicts.get(attempt.attempt_id)
+        return verdict is not None and verdict.accepted and attempt.attempt_id not in self.left_out
+
     @cached_property
     def measured_rows(self) -> tuple[BalanceRow, ...]:
         return tuple(row for row in self.balance.rows if row.measured)

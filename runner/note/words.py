@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from runner.decide.model import Reason
-from runner.decide.sentences import SENTENCES, shown_seconds
+from runner.decide.sentences import SENTENCES, kind_of, shown_seconds
 from runner.evidence.attempt import Settings, Status
 from runner.evidence.model import Record
 from runner.note.format import Formatter, exact_fraction
@@ -48,14 +48,14 @@ class Speaker:
         return translated.format(**{name: self._value(name, value) for name, value in reason.values.items()})
 
     def _value(self, name: str, value: str) -> str:
-        match name.rpartition("_")[2]:
+        match kind_of(name):
             case "money":
                 amount, _, currency = value.partition(" ")
                 return self.fmt.money(amount, currency)
             case "seconds":
                 shown = shown_seconds(Decimal(value))
                 return self.fmt.seconds(shown, max(0, -int(shown.as_tuple().exponent)))
-            case "hours":
+            case "elapsed":
                 return self.fmt.elapsed(value)
             case "utc":
                 return self.fmt.local_instant(value, self.zone)

@@ -256,16 +256,41 @@ def test_ti_09_the_same_among_rentals_of_equal_cost() -> None:
     assert "gap 1.0 s ≤ spread 6.0 s" in _text(decision)
 
 
-def test_m32_undecided_names_a_cause_that_the_records_show() -> None:
-    world = World(prices=tariffs("rental 3 300.00"))
-    world.passes("A", "b1", 100, 104, 98)
-    world.passes("B", "b1", 97, 103, 101)
+@pytest.mark.parametrize(
+    ("seconds", "shared", "likely"),
+    [
+        ((307, 290, 285, 190, 191), (True, True, True, False, False), True),
+        ((189, 164, 154, 220, 212), (True, True, True, False, False), False),  # the quiet ones are slower
+        ((189, 164, 154, 150, 120), (True, True, True, False, False), False),  # faster, but not together
+        ((307, 290, 285, 280, 190), (True, True, True, True, False), False),  # one pass is no group
+        ((307, 290, 285, 190, 191), (True, True, None, False, False), False),  # not known of one
+        ((197, 203, 201, 199, 200), (True, True, True, True, True), False),  # nothing to compare with
+    ],
+)
+def test_m32_a_cause_is_named_only_where_the_records_support_it(
+    seconds: tuple[int, ...], shared: tuple[bool | None, ...], likely: bool
+) -> None:
+    world = World(prices=tariffs("rental 3 300.00"), planned=5)
+    world.passes("A", "b1", 200, 204, 198, 199, 201)
+    world.passes("B", "b1", *seconds)
+    others = iter(shared)
     world.attempts = [
-        attempt.model_copy(update={"device_shared": attempt.gpu_declared == "B"}) for attempt in world.attempts
+        attempt.model_copy(update={"device_shared": next(others) if attempt.gpu_declared == "B" else False})
+        for attempt in world.attempts
     ]
     helping = {reason.code: reason.text for reason in world.decision().would_help}
-    assert "passes of B.b1, a likely cause" in helping["help.shared"]
+    said = {code: text for code, text in helping.items() if code.startswith("help.shared")}
+    assert ["a likely cause" in text for text in said.values()] == [likely]
+    assert likely or "passes of B.b1. Whether they caused the spread is not known." in said["help.shared-unknown"]
     assert "can move the medians, but not narrow a range" in helping["help.more-passes"]
+
+
+def test_m32_several_passes_at_one_end_are_not_told_as_one() -> None:
+    world = World(prices=tariffs("rental 3 300.00"), planned=5)
+    world.passes("A", "b1", 300, 299, 301, 180, 182)
+    world.passes("B", "b1", 297, 298, 296, 295, 299)
+    (said,) = [reason for reason in world.decision().would_help if reason.code.startswith("help.spread")]
+    assert said.text.endswith("of A.b1: 2 of its 5 passes lie nearer to 180.0 s than to the median, 299.0 s.")
 
 
 def test_rule_6_a_gap_equal_to_the_spread_is_not_separated() -> None:

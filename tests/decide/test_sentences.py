@@ -44,7 +44,7 @@ def test_a_sentence_inside_a_sentence_is_kept_for_translation() -> None:
         ("total_money", "0.4525 EUR", "0.4525 EUR"),
         ("median_seconds", "0.123456", "0.123 s"),
         ("median_seconds", "13.0", "13.0 s"),
-        ("spare_hours", "259201", "72 h 1 s"),
+        ("spare_elapsed_seconds", "259201", "72 h 1 s"),
         ("at_utc", "2026-10-05T09:00:00Z", "2026-10-05 09:00 UTC"),
         ("at_utc", "2026-10-05T09:00:30.100000Z", "2026-10-05 09:00:30 UTC"),
         ("at_utc", "2026-10-05T09:00:00.100000Z", "2026-10-05 09:00 UTC"),

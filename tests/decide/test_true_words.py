@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from runner.decide.model import Decision, Reason
-from runner.evidence.attempt import Settings
+from runner.decide.sentences import SENTENCES, placeholders
+from runner.evidence.attempt import Settings, Status
 from runner.evidence.verdict import Check
 from tests.decide.worlds import World, tariffs
 
@@ -170,3 +171,61 @@ def test_too_few_passes_are_those_of_the_corpus_that_has_fewest() -> None:
     world.passes("B", "b1", 10, 11, corpus="two")
     reason = next(reason for reason in world.decision().uncertain if reason.code == "uncertain.too-few")
     assert reason.values["accepted_count"] == "2"
+
+
+def test_m44_every_tied_one_is_in_what_would_change_the_answer() -> None:
+    """Four tied ones, all of them told; of more than eight the rest by name."""
+    for count in (4, 10):
+        names = tuple(f"b{number}" for number in range(1, count + 1))
+        world = World(prices=tariffs("rental 3 300.00"), variants=names)
+        for name in names:
+            world.passes("cpu", name, 10, 12, 14)
+        decision = world.decision()
+        assert len(decision.tied) == count
+        told = ", ".join(reason.values.get("name", reason.values.get("names", "")) for reason in decision.what_if)
+        assert set(decision.tied) <= set(told.replace(",", "").split())
+
+
+def test_m44_an_admissible_one_slower_beyond_the_ranges_is_in_a_list() -> None:
+    world = World(prices=tariffs("rental 3 300.00"), variants=("b1", "b4", "b8"))
+    world.passes("cpu", "b1", 10, 11, 12)
+    world.passes("cpu", "b4", 11, 11.5, 12)
+    world.passes("cpu", "b8", 14, 15, 15.5)
+    decision = world.decision()
+    assert decision.tied == ("cpu.b1", "cpu.b4")
+    (out,) = decision.excluded
+    assert (out.configuration_id, out.reason.text) == ("cpu.b8", "slower than cpu.b1: gap 4.0 s > spread 2.0 s")
+    assert _codes(decision.walk) == ["walk.own", "walk.times"]
+
+
+def test_m44_a_dearer_one_is_in_a_list_while_the_cheapest_are_tied() -> None:
+    world = World(prices=tariffs("A 3 300.00", "B 3 300.00", "C 3 310.00"))
+    for gpu in "ABC":
+        world.passes(gpu, "b1", 10, 11, 12)
+    decision = world.decision()
+    assert (decision.tied, _codes(decision.walk)) == (
+        ("A.b1", "B.b1"),
+        ["walk.cost", "walk.failures", "walk.times", "walk.questions"],
+    )
+    assert [(item.configuration_id, item.reason.code) for item in decision.excluded] == [("C.b1", "lost.cost")]
+
+
+def test_the_parts_of_a_name_say_the_unit_seconds_are_called_seconds() -> None:
+    """A machine that reads `slack_elapsed_seconds: 3600` gets one hour; people read 1 h."""
+    world = World(prices=tariffs("A 3 300.00"))
+    world.passes("A", "b1", 10, 11, 12)
+    values = _said(world.decision(), "what-if.deadline")
+    assert set(values) == {"name", "slack_elapsed_seconds"}
+    assert not [name for text in SENTENCES.values() for name in placeholders(text) if name.endswith("_hours")]
+
+
+def test_m43_where_failures_decided_the_uncertainty_about_them_is_said() -> None:
+    """One killed attempt decides between equal costs: that it may have been chance stands under `uncertain`."""
+    world = World(prices=tariffs("A 3 300.00"), variants=("b1", "b4"), planned=4)
+    world.passes("A", "b1", 100, 101, 102, 100)
+    world.passes("A", "b4", 80, 81, 82)
+    world.add("A", "b4", None, status=Status.KILLED)
+    decision = world.decision()
+    assert (decision.chosen, decision.rule.code) == ("A.b1", "rule.failures")
+    (said,) = [reason.text for reason in decision.uncertain if reason.code == "uncertain.failures"]
+    assert said.startswith("Failures decided against A.b4.")

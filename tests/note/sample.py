@@ -34,6 +34,7 @@ from runner.evidence.campaign import Campaign
 from runner.evidence.canonical import content_sha256, pretty_json, sha256_bytes
 from runner.evidence.manifest import Compatibility, Gpu, Manifest
 from runner.evidence.verdict import Check, IdCounts, MetricValue, Verdict
+from runner.judge.metrics import wilson_interval
 from runner.pricing.tariffs import load_catalogue
 from runner.protocol.read import read_plan, read_protocol
 from runner.protocol.schema import Judgement, Lock, LockedCorpus, LockedFile, LockedVariant
@@ -475,7 +476,7 @@ def _verdict(measured: Measured, attempt: Attempt, index: int) -> Verdict:
     metrics = [_metric("all", correct, DOCUMENTS, "0.85")]
     left = correct
     for name, size in STRATA.items():
-        hits = min(size, round(correct * size / DOCUMENTS) + {"short": 6, "medium": -2, "long": -4}[name])
+        hits = left if name == "long" else round(correct * size / DOCUMENTS) + {"short": 6, "medium": -2}[name]
         left -= hits
         metrics.append(_metric(f"stratum={name}", hits, size, "0.80" if name == "long" else "0.84"))
     return Verdict(
@@ -489,11 +490,11 @@ def _verdict(measured: Measured, attempt: Attempt, index: int) -> Verdict:
 
 def _metric(group: str, hits: int, size: int, minimum: str) -> MetricValue:
     value = Decimal(hits) / Decimal(size)
-    half = Decimal("1.96") * (value * (1 - value) / size).sqrt()
+    low, high = (Decimal(bound) for bound in wilson_interval(hits, size))
     return MetricValue(
         metric="accuracy", group=group, documents=size, fraction=f"{hits}/{size}", value=f"{value:.12f}",
-        minimum=minimum, met=value >= Decimal(minimum), interval_low=f"{max(value - half, Decimal(0)):.12f}",
-        interval_high=f"{min(value + half, Decimal(1)):.12f}", interval_method="Wilson, 95 %",
+        minimum=minimum, met=value >= Decimal(minimum), interval_low=f"{low:.12f}",
+        interval_high=f"{high:.12f}", interval_method="Wilson, 95 %",
     )  # fmt: skip
 
 

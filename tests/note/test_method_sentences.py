@@ -230,7 +230,7 @@ def test_m42_the_balance_holds_everything_of_every_admissible_configuration(pric
         "| Configuration | Accepted | Failures | Median | Window | Package | Committed cost | Per validated corpus "
         "| Admissible |" in text
     )
-    assert "| rtx-4090.b1 | 5 / 5 | 0 | 2 h 30 min | 96 h | 7 days × 1 lot | 110.00 USD | 110.00 USD | yes |" in (
+    assert "| rtx-4090.b1 | 5 of 5 | 0 | 2 h 30 min | 96 h | 7 days × 1 lot | 110.00 USD | 110.00 USD | yes |" in (
         text.replace("\u00a0", " ")
     )
 

@@ -27,7 +27,12 @@ def test_m44_page_one_has_one_time_zone(situation: str, language: str) -> None:
 
 
 def test_a_time_of_the_decision_is_told_in_the_zone_of_the_plan() -> None:
-    reason = say("chosen.in-time", window_hours="345600", delivered_utc="2026-10-09T09:00:00Z", slack_hours="3600")
+    reason = say(
+        "chosen.in-time",
+        window_elapsed_seconds="345600",
+        delivered_utc="2026-10-09T09:00:00Z",
+        slack_elapsed_seconds="3600",
+    )
     assert "09:00\u00a0UTC" in Speaker(Catalogue("en"), Formatter("en")).sentence(reason)
     local = Speaker(Catalogue("en"), Formatter("en"), zone="Europe/Berlin").sentence(reason)
     assert "11:00\u00a0Europe/Berlin" in local and "UTC" not in local
@@ -68,8 +73,15 @@ def test_rule_11_an_own_machine_has_no_access_window_in_any_language(language: s
     """The word for the window is that of the catalogue itself: it stands in no reason of an own machine."""
     t = load_catalogue(TEMPLATES, language)
     speaker = Speaker(t, Formatter(language))
-    own = speaker.sentence(say("chosen.in-time-own", delivered_utc="2026-10-09T09:00:00Z", slack_hours="3600"))
-    rented = say("chosen.in-time", window_hours="345600", delivered_utc="2026-10-09T09:00:00Z", slack_hours="3600")
+    own = speaker.sentence(
+        say("chosen.in-time-own", delivered_utc="2026-10-09T09:00:00Z", slack_elapsed_seconds="3600")
+    )
+    rented = say(
+        "chosen.in-time",
+        window_elapsed_seconds="345600",
+        delivered_utc="2026-10-09T09:00:00Z",
+        slack_elapsed_seconds="3600",
+    )
     word = t.gettext("window").lower()
     assert word in speaker.sentence(rented).lower() and word not in own.lower()
     assert "2026" in own and "1\u00a0" in own
@@ -92,7 +104,7 @@ def test_rule_3_no_configuration_without_an_accepted_pass_meets_a_deadline(langu
 
 def speaker_sentence(language: str) -> str:
     """Start of the reason for the open deadline, as the note says it."""
-    reason = say("deadline.as-planned", slack_hours="0")
+    reason = say("deadline.as-planned", slack_elapsed_seconds="0")
     return Speaker(load_catalogue(TEMPLATES, language), Formatter(language)).sentence(reason).partition(";")[0].rstrip()
 
 

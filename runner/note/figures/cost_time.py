@@ -65,12 +65,13 @@ def _places(rows: Sequence[BalanceRow]) -> dict[tuple[float, float], list[Balanc
 
 
 def _mark(axes: Axes, place: tuple[float, float], rows: Sequence[BalanceRow], pen: Pen) -> None:
-    """Filled: chosen; open: admissible; a cross only where nothing is admissible."""
+    """Filled: chosen; open: admissible; a cross: not admissible, its arms longer where it lies under a point."""
     if any(row.admissible for row in rows):
         chosen = any(row.configuration_id == pen.evidence.decision.chosen for row in rows)
         axes.scatter(*place, s=46, facecolor=BLUE if chosen else WHITE, edgecolor=BLUE, linewidth=1.3, zorder=3)
-    else:
-        axes.scatter(*place, s=40, marker="x", color=RED, linewidth=1.4, zorder=3)
+    if not all(row.admissible for row in rows):
+        size = 170 if any(row.admissible for row in rows) else 40
+        axes.scatter(*place, s=size, marker="x", color=RED, linewidth=1.4, zorder=2)
 
 
 def _label(axes: Axes, place: tuple[float, float], rows: Sequence[BalanceRow], pen: Pen) -> None:

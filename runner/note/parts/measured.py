@@ -159,18 +159,30 @@ def utilisation(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
     told = {attempt.attempt_id: attempt for attempt in with_fastest_rates(evidence.counted_attempts)}
     for name, row, summary in _named(evidence, speaker):
         shares = {"utilisation_real": summary.utilisation_real, "utilisation_executed": summary.utilisation_executed}
-        unknown = [key for key, value in shares.items() if value is None]
-        real, executed = (
-            NOTHING if value is None else speaker.fmt.percent(Decimal(value)) for value in shares.values()
-        )
-        why = _why_unknown([told[one.attempt_id] for one in attempts_of(evidence, row)], summary, unknown)
+        counts = dict(zip(shares, summary.utilisation_passes, strict=True))
+        unknown = [key for key in shares if counts[key] < max(1, summary.accepted)]
+        real, executed = (_share(value, counts[key], summary.accepted, speaker) for key, value in shares.items())
+        passes = [told[one.attempt_id] for one in attempts_of(evidence, row) if evidence.accepted(one)]
+        why = _why_unknown(passes, summary, unknown)
         said = "; ".join(speaker.recorded(reason) for reason in why) or NOTHING
         rows.append({"name": name, "real": real, "executed": executed, "why": said})
     return {"rows": rows, "some_unknown": any(row["why"] != NOTHING for row in rows)}
 
 
+def _share(value: str | None, count: int, accepted: int, speaker: Speaker) -> str:
+    """`63.9%`; where not every accepted pass has a share, with how many have one."""
+    if value is None:
+        return NOTHING
+    shown = speaker.fmt.percent(Decimal(value))
+    if count == accepted:
+        return shown
+    return speaker.catalogue.gettext(
+        "%(share)s (%(count)s of %(all)s passes)", share=shown, count=str(count), all=str(accepted)
+    )
+
+
 def _why_unknown(attempts: Sequence[Attempt], summary: Summary, names: Sequence[str]) -> list[str]:
-    """Reasons of the completed passes behind a summary, each once, in schedule order."""
+    """Reasons of the accepted passes behind a summary, each once, in schedule order."""
     passes = [
         attempt
         for attempt in attempts

@@ -88,7 +88,7 @@ def _balance_row(row: BalanceRow, evidence: Evidence, speaker: Speaker, places: 
     return {
         "name": row.configuration_id,
         "settings": speaker.settings(row.settings),
-        "accepted": f"{row.accepted} / {row.attempts}",
+        "accepted": accepted_words(row, speaker),
         "failures": str(row.failures),
         "median": ", ".join(fmt.duration(value) if value else NOTHING for value in medians) or NOTHING,
         "window": fmt.hours(row.window.window_seconds) if row.window and row in evidence.timed_rows else NOTHING,
@@ -98,6 +98,15 @@ def _balance_row(row: BalanceRow, evidence: Evidence, speaker: Speaker, places: 
         "admissible": t.gettext("yes") if row.admissible else t.gettext("no"),
         "note": t.gettext("added later") if row.added_later else "",
     }
+
+
+def accepted_words(row: BalanceRow, speaker: Speaker) -> str:
+    """`5 of 6`: of the attempts that count; those that do not are said beside it, for they are no failures."""
+    t = speaker.catalogue
+    shown = t.gettext("%(accepted)s of %(all)s", accepted=str(row.accepted), all=str(row.attempts - row.not_counted))
+    if not row.not_counted:
+        return shown
+    return t.gettext("%(accepted)s (%(count)s not counted)", accepted=shown, count=str(row.not_counted))
 
 
 def package_words(row: BalanceRow, speaker: Speaker) -> str:

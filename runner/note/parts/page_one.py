@@ -8,7 +8,7 @@ from typing import Any
 
 from runner.decide.model import BalanceRow, Excluded, WindowFacts
 from runner.note.evidence import Evidence
-from runner.note.parts.options import cost_words
+from runner.note.parts.options import accepted_words, cost_words
 from runner.note.words import NOTHING, Speaker
 from runner.pricing.times import parse_instant
 from runner.pricing.window import access_window
@@ -30,6 +30,7 @@ def page_one(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
         "facts": _facts(evidence, row, speaker),
         "reasons": [speaker.sentence(reason) for reason in decision.reasons],
         "rule": speaker.sentence(decision.rule),
+        "walk": [speaker.sentence(reason) for reason in decision.walk],
         "excluded": _capped(_excluded(decision.excluded, speaker)),
         "unmeasured": _unmeasured(evidence),
         "uncertain": _capped([speaker.sentence(reason) for reason in decision.uncertain]),
@@ -104,7 +105,21 @@ def _glance(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
     return {
         "rows": [_glance_row(row, evidence, speaker) for row in rows[:_MOST_OPTIONS]],
         "more": max(0, len(rows) - _MOST_OPTIONS),
+        "settings": _settings(rows[:_MOST_OPTIONS], speaker),
     }
+
+
+def _settings(rows: Sequence[BalanceRow], speaker: Speaker) -> str:
+    """What the names in the table stand for: `b1: batch size 1; b4: batch size 4; all of them: fp32`, each once."""
+    found = {row.variant_id: speaker.settings(row.settings).split(", ") for row in rows}
+    if len(found) == 1:
+        return "; ".join(speaker.labelled(name, ", ".join(said)) for name, said in found.items())
+    common = [part for part in next(iter(found.values()), []) if all(part in said for said in found.values())]
+    own = {name: ", ".join(part for part in said if part not in common) for name, said in found.items()}
+    shown = [speaker.labelled(name, said) for name, said in own.items() if said]
+    if common:
+        shown.append(speaker.labelled(speaker.catalogue.gettext("all of them"), ", ".join(common)))
+    return "; ".join(shown)
 
 
 def _glance_row(row: BalanceRow, evidence: Evidence, speaker: Speaker) -> dict[str, str]:
@@ -121,7 +136,7 @@ def _glance_row(row: BalanceRow, evidence: Evidence, speaker: Speaker) -> dict[s
         "name": row.configuration_id,
         "kind": kind,
         "word": word,
-        "accepted": t.gettext("%(accepted)s of %(all)s", accepted=str(row.accepted), all=str(row.attempts)),
+        "accepted": accepted_words(row, speaker),
         "median": ", ".join(medians) or NOTHING,
         "window": fmt.hours(window.window_seconds) if window else NOTHING,
         "slack": fmt.hours(window.deadline_slack_seconds) if window else NOTHING,
@@ -267,7 +282,14 @@ def _package_reason(evidence: Evidence, row: BalanceRow | None, speaker: Speaker
     if row is None:
         return _own_or(evidence, "", speaker)
     if row.package is not None:
-        return speaker.sentence(row.package.reason)
+        covers = speaker.sentence(row.package.reason)
+        idle, cards = row.package.unused_cards, row.package.cards
+        if not idle:
+            return covers
+        unused = speaker.catalogue.ngettext(
+            "%(count)s of %(all)s GPUs stays unused", "%(count)s of %(all)s GPUs stay unused", idle, all=str(cards)
+        )
+        return f"{covers}; {unused}"
     return speaker.sentence(row.package_reason) if row.package_reason is not None else ""
 
 

@@ -19,7 +19,7 @@ _NOT_FAILURES = frozenset({Status.UNAVAILABLE, Status.UNSUPPORTED, Status.INTERR
 
 def failures(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
     """Every attempt under this lock that gave no accepted pass, with what happened."""
-    missed = [attempt for attempt in evidence.counted_attempts if not _accepted(evidence, attempt)]
+    missed = [attempt for attempt in evidence.counted_attempts if not evidence.accepted(attempt)]
     shown, count = capped(missed)
     return {
         "rows": [_failure(attempt, evidence, speaker) for attempt in shown],
@@ -39,6 +39,7 @@ def attempts(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
         "rows": [_attempt(attempt, evidence, speaker) for attempt in shown],
         "count": count,
         "shown": len(shown),
+        "disturbed": any(attempt.device_shared for attempt in shown),
         "warnings": _warnings(evidence, speaker),
         "clocks": _clocks(evidence, speaker),
         "planned": planned,
@@ -113,11 +114,6 @@ def _planned(evidence: Evidence, speaker: Speaker) -> tuple[list[dict[str, str]]
     return rows, count
 
 
-def _accepted(evidence: Evidence, attempt: Attempt) -> bool:
-    verdict = evidence.verdicts.get(attempt.attempt_id)
-    return verdict is not None and verdict.accepted and attempt.attempt_id not in evidence.left_out
-
-
 def _done(attempt: Attempt, speaker: Speaker) -> str:
     done = NOTHING if attempt.completed_documents is None else speaker.fmt.integer(attempt.completed_documents)
     return f"{done} / {speaker.fmt.integer(attempt.expected_documents)}"
@@ -135,10 +131,7 @@ def _failure(attempt: Attempt, evidence: Evidence, speaker: Speaker) -> dict[str
     count = len(attempt.notes) + bool(attempt.error)
     if attempt.status is Status.COMPLETED and verdict is not None:
         count += len(verdict.reasons)
-    if attempt.attempt_id in evidence.left_out:
-        counts = t.gettext("excluded")
-    else:
-        counts = t.gettext("not counted") if attempt.status in _NOT_FAILURES else t.gettext("failure")
+    counts = _uncounted(attempt, evidence, speaker) or t.gettext("failure")
     return {
         "id": attempt.attempt_id,
         "name": configuration_of(evidence, attempt),
@@ -147,6 +140,13 @@ def _failure(attempt: Attempt, evidence: Evidence, speaker: Speaker) -> dict[str
         "why": _joined(parts, count, speaker),
         "counts": counts,
     }
+
+
+def _uncounted(attempt: Attempt, evidence: Evidence, speaker: Speaker) -> str:
+    """The word for an attempt that is neither accepted nor a failure; empty for all others."""
+    if attempt.attempt_id in evidence.left_out:
+        return speaker.catalogue.gettext("excluded")
+    return speaker.catalogue.gettext("not counted") if attempt.status in _NOT_FAILURES else ""
 
 
 def _joined(parts: list[str], count: int, speaker: Speaker) -> str:
@@ -161,8 +161,9 @@ def _joined(parts: list[str], count: int, speaker: Speaker) -> str:
 def _attempt(attempt: Attempt, evidence: Evidence, speaker: Speaker) -> dict[str, str]:
     fmt, t = speaker.fmt, speaker.catalogue
     verdict = evidence.verdicts.get(attempt.attempt_id)
-    if verdict is None:
-        kind, word = "none", NOTHING
+    uncounted = _uncounted(attempt, evidence, speaker)
+    if uncounted or verdict is None:
+        kind, word = "none", uncounted or NOTHING
     elif verdict.accepted:
         kind, word = "met", t.gettext("accepted")
     else:
@@ -173,9 +174,16 @@ def _attempt(attempt: Attempt, evidence: Evidence, speaker: Speaker) -> dict[str
         "slot": f"{attempt.slot.pass_index + 1}.{attempt.slot.position + 1}",
         "name": configuration_of(evidence, attempt),
         "started": fmt.short_instant(attempt.started_at_utc),
-        "status": speaker.status(attempt.status),
+        "status": _with_others(speaker.status(attempt.status), attempt, speaker),
         "documents": _done(attempt, speaker),
         "seconds": NOTHING if seconds is None else fmt.decimal(repr(seconds), places_of(exact_seconds(seconds))),
         "kind": kind,
         "word": word,
     }
+
+
+def _with_others(status: str, attempt: Attempt, speaker: Speaker) -> str:
+    """The status, with a word where other processes used the device."""
+    if not attempt.device_shared:
+        return status
+    return speaker.catalogue.gettext("%(status)s, disturbed", status=status)
