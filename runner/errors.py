@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar
 
@@ -143,9 +144,43 @@ class InputRefused(RunnerError):
     """Unreadable, malformed or contradictory input; nothing was written. Exit 2."""
 
     exit_code = 2
+    parts: list[InputRefused] = []  # noqa: RUF012 (never changed in place; replaced where several came together)
 
 
 class NotAccepted(RunnerError):
     """Recorded or checked, but not accepted: failed attempt, rejected verdict, bad signature. Exit 3."""
 
     exit_code = 3
+
+
+def gathered(*checks: Callable[[], object]) -> None:
+    """Run checks that do not need each other; what one or several of them refuse is one refusal.
+
+    A single refusal is raised as it is. Of several, `what`, place and next step of each stand in `details`; the place
+    of the whole is that of the first. Raises: InputRefused.
+    """
+    refused: list[InputRefused] = []
+    for check in checks:
+        try:
+            check()
+        except InputRefused as error:
+            refused += error.parts or [error]
+    if len(refused) == 1:
+        raise refused[0]
+    if refused:
+        first = refused[0]
+        together = InputRefused(
+            f"{len(refused)} things are to be put right first",
+            file=first.file,
+            line=first.line,
+            column=first.column,
+            details=tuple(_whole(error) for error in refused),
+            next_step="put all of them right, then run the same command again",
+        )
+        together.parts = refused
+        raise together
+
+
+def _whole(error: InputRefused) -> str:
+    lines = [error.in_one_line(), *(f"    {detail}" for detail in error.details), f"    next: {error.next_step}"]
+    return "\n".join(lines)

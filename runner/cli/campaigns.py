@@ -56,7 +56,8 @@ def compare(session: Session, a: Path, b: Path) -> Output:
 def collect(session: Session, folders: tuple[Path, ...], keep_other_locks: bool) -> Output:
     """Merge the records of FOLDERS (campaigns or their records/) into this campaign.
 
-    Exact copies are ignored and counted (--json names all of them); rows that contradict each other, and chains with gaps, are refused.
+    Exact copies are ignored and counted (--json names all of them); rows that contradict each other, and chains with
+    gaps, are refused.
     """
     from runner.flows.collect import collect as merge
 

@@ -25,6 +25,7 @@ def baseline(session: Session, gpu: str) -> Output:
     from runner.measure.baseline import make_baselines
 
     campaign = Campaign(session.root)
+    _say_what_is_open(campaign)
     files = make_baselines(campaign, gpu)
     lines = [
         f"{campaign.relative(file.path)}: {file.documents:,} documents" + ("" if file.made else " (unchanged)")
@@ -36,6 +37,22 @@ def baseline(session: Session, gpu: str) -> Output:
     ]
     told, quality = _baseline_quality(campaign)
     return Output([*lines, *told, "next: runner freeze"], {"baselines": data, "quality": quality})
+
+
+def _say_what_is_open(campaign: Campaign) -> None:
+    """What the freeze will refuse as still shipped, before minutes of computing: a changed corpus makes them again."""
+    from runner.protocol.read import read_plan, read_protocol
+    from runner.protocol.shipped import refuse_example
+
+    if campaign.lock.is_file() or not (campaign.protocol.is_file() and campaign.plan.is_file()):
+        return
+    protocol, plan = read_protocol(campaign.protocol), read_plan(campaign.plan)
+    try:
+        refuse_example(protocol, plan, campaign.protocol, campaign.plan)
+    except InputRefused as error:
+        write_line(f"warning: the freeze will refuse: {error.what}", error=True)
+        for detail in error.details:
+            write_line(f"  {detail}", error=True)
 
 
 def _baseline_quality(campaign: Campaign) -> tuple[list[str], list[dict[str, object]]]:

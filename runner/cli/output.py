@@ -104,6 +104,7 @@ def runner_command(name: str, **attributes: Any) -> Callable[[Callable[..., Outp
                 output = function(session, **options)
             except RunnerError as error:
                 error.next_step = _for_campaign(error.next_step, root)
+                error.details = tuple(_for_campaign(detail, root) for detail in error.details)
                 if as_json:
                     write_line(json.dumps(error.as_json(), ensure_ascii=False, sort_keys=True), for_people=False)
                 raise

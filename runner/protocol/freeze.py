@@ -18,7 +18,7 @@ from typing import Literal
 
 from runner.corpus.overlap import find_overlap
 from runner.corpus.read import Corpus
-from runner.errors import InputRefused
+from runner.errors import InputRefused, gathered
 from runner.evidence.campaign import Campaign
 from runner.evidence.canonical import sha256_file
 from runner.evidence.machine import machine_id
@@ -37,7 +37,7 @@ from runner.protocol.lockfile import (
 )
 from runner.protocol.procedure import procedure_changes
 from runner.protocol.read import read_plan, read_protocol
-from runner.protocol.schema import CorpusFiles, Lock, LockedCorpus, LockedVariant, Protocol
+from runner.protocol.schema import CorpusFiles, Lock, LockedCorpus, LockedVariant, Plan, Protocol
 from runner.protocol.shipped import refuse_example
 from runner.protocol.variants import expand
 
@@ -79,9 +79,9 @@ def make_freeze(campaign: Campaign) -> Frozen:
     """Collect, compare with the lock that is there, write a new one where that is allowed."""
     protocol, plan = read_protocol(campaign.protocol), read_plan(campaign.plan)
     with _staging_folder(campaign) as staging:
-        collected = collect(campaign, protocol, plan, staging)
-        variants = expand(protocol, max_length=collected.judgement.max_length)
         before = read_lock(campaign) if campaign.lock.is_file() else None
+        collected = _collected(campaign, protocol, plan, staging, first=before is None)
+        variants = expand(protocol, max_length=collected.judgement.max_length)
         changes = () if before is None else judgement_changes(before.judgement, collected.judgement)
         if before is not None and not changes:
             return _keep(campaign, before, variants, collected, staging)
@@ -98,6 +98,21 @@ def make_freeze(campaign: Campaign) -> Frozen:
         _move_references(campaign, lock, staging)
         write_lock(campaign, lock)
     return Frozen(lock, outcome, changes, (), warnings)
+
+
+def _collected(campaign: Campaign, protocol: Protocol, plan: Plan, staging: Path, *, first: bool) -> Collected:
+    """The judgement; at a first freeze what is left as shipped is refused together with what does not fit."""
+    found: list[Collected] = []
+
+    def collecting() -> None:
+        found.append(collect(campaign, protocol, plan, staging))
+
+    def as_shipped() -> None:
+        if first:
+            refuse_example(protocol, plan, campaign.protocol, campaign.plan)
+
+    gathered(as_shipped, collecting)
+    return found[0]
 
 
 def load_lock(campaign: Campaign) -> Lock:

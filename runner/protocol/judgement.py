@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 from runner.corpus.overlap import find_overlap, refuse_overlap
 from runner.corpus.read import Corpus, read_corpus
 from runner.corpus.table import table_files
-from runner.errors import InputRefused, show_value
+from runner.errors import InputRefused, gathered, show_value
 from runner.evidence.campaign import Campaign
 from runner.evidence.canonical import content_sha256, load_json_file, records_sha256, sha256_file
 from runner.protocol.distinct import check_distinct, refuse_tuned_on
@@ -89,15 +90,21 @@ def collect(campaign: Campaign, protocol: Protocol, plan: Plan, references: Path
     folder = resolve_model(protocol.model, campaign.protocol_dir)
     check_model_files(folder.path)
     corpora = {files.id: _labelled(campaign, files, read_final(campaign, files)) for files in protocol.corpus}
+    gathered(
+        lambda: _table(protocol, folder.path, corpora.values()),
+        *(partial(_check_tuning, campaign, files, corpora) for files in protocol.corpus),
+        *(partial(_check_subgroups, campaign, protocol, files, corpora[files.id]) for files in protocol.corpus),
+        *(
+            partial(_check_baseline_inputs, campaign, protocol, files, corpora[files.id], folder)
+            for files in protocol.corpus
+        ),
+    )
     table = _table(protocol, folder.path, corpora.values())
     max_length = effective_max_length(folder.path, protocol.model.max_length)
     procedure = None if protocol.evaluation is None else find_procedure(protocol.evaluation, campaign.protocol_dir)
     locked, warnings = [], list(check_distinct(campaign, corpora, plan.deliverables))
     for files in protocol.corpus:
         corpus = corpora[files.id]
-        _check_tuning(campaign, files, corpora)
-        _check_subgroups(campaign, protocol, files, corpus)
-        _check_baseline_inputs(campaign, protocol, files, corpus, folder)
         locked.append(_locked(campaign, protocol, files, corpus, table, references, procedure))
         warnings += [f"corpus {files.id}: {text}" for text in corpus.warnings]
         if files.seen_before:

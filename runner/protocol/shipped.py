@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from runner.errors import InputRefused
+from runner.errors import InputRefused, gathered
 from runner.protocol.schema import Plan, Protocol
 from runner.protocol.toml import Place, TomlDocument, read_toml, show_place
 
@@ -49,13 +49,28 @@ def refuse_unfilled(document: TomlDocument, what: str, more: tuple[Place, ...] =
 
 
 def refuse_example(protocol: Protocol, plan: Plan, protocol_file: Path, plan_file: Path) -> None:
-    """Before a freeze: nothing is left open, and nothing of the example stands in a protocol about real texts."""
-    documents = read_toml(protocol_file, what="quality protocol"), read_toml(plan_file, what="plan")
-    for document, what in zip(documents, ("quality protocol", "plan"), strict=True):
-        refuse_unfilled(document, what)
+    """Before a freeze: nothing is left open, and nothing of the example stands in a protocol about real texts.
+
+    Everything that is found is named at once.
+    """
+    protocol_text, plan_text = (
+        read_toml(protocol_file, what="quality protocol"),
+        read_toml(plan_file, what="plan"),
+    )
+    gathered(
+        lambda: refuse_unfilled(protocol_text, "quality protocol"),
+        lambda: refuse_unfilled(plan_text, "plan"),
+        lambda: _refuse_example_question(protocol, protocol_text),
+        lambda: _refuse_example_dates(protocol, plan, plan_text),
+    )
+
+
+_OF_THE_EXAMPLE = "the {} still holds values of the embedded example, which are not those of your texts"
+
+
+def _refuse_example_question(protocol: Protocol, document: TomlDocument) -> None:
     if protocol.question.synthetic:
         return
-    example = "the {} still holds values of the embedded example, which are not those of your texts"
     fields: list[Place] = []
     fields += [("question", "name")] if protocol.question.name == EXAMPLE_NAME else []
     fields += [("question", "text")] if protocol.question.text == EXAMPLE_QUESTION else []
@@ -64,26 +79,22 @@ def refuse_example(protocol: Protocol, plan: Plan, protocol_file: Path, plan_fil
         for number, corpus in enumerate(protocol.corpus)
         if corpus.permission == EXAMPLE_PERMISSION
     ]
-    _refuse(
-        documents[0],
-        example.format("quality protocol"),
-        tuple(fields),
-        "write your own; with made-up texts: synthetic = true",
-    )
-    dates: list[Place] = []
-    if {task.id for task in plan.task} >= EXAMPLE_STARTS.keys():  # not a plan of `protocol new`, whose dates were given
-        dates += [("deadline",)] if plan.deadline == EXAMPLE_DEADLINE else []
-        dates += [
-            ("task", number, "start")
-            for number, task in enumerate(plan.task)
-            if task.start is not None and task.start == EXAMPLE_STARTS.get(task.id)
-        ]
-    _refuse(
-        documents[1],
-        example.format("plan"),
-        tuple(dates),
-        "write your own dates; runner window shows them (one that is meant so: with its offset, such as +02:00)",
-    )
+    next_step = "write your own; with made-up texts: synthetic = true"
+    _refuse(document, _OF_THE_EXAMPLE.format("quality protocol"), tuple(fields), next_step)
+
+
+def _refuse_example_dates(protocol: Protocol, plan: Plan, document: TomlDocument) -> None:
+    """Not in a plan of `protocol new`, which has other tasks: its dates were given."""
+    if protocol.question.synthetic or not {task.id for task in plan.task} >= EXAMPLE_STARTS.keys():
+        return
+    dates: list[Place] = [("deadline",)] if plan.deadline == EXAMPLE_DEADLINE else []
+    dates += [
+        ("task", number, "start")
+        for number, task in enumerate(plan.task)
+        if task.start is not None and task.start == EXAMPLE_STARTS.get(task.id)
+    ]
+    next_step = "write your own dates; runner window shows them (one that is meant so: with its offset, such as +02:00)"
+    _refuse(document, _OF_THE_EXAMPLE.format("plan"), tuple(dates), next_step)
 
 
 def _refuse(document: TomlDocument, what: str, places: tuple[Place, ...], next_step: str) -> None:

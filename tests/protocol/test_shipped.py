@@ -73,9 +73,12 @@ def test_m1_real_texts_are_not_frozen_under_the_question_of_the_example(tmp_path
     shipped.refuse_example(protocol, plan, *files)  # made-up texts: the demo
     with pytest.raises(InputRefused) as refused:
         shipped.refuse_example(real, plan, *files)
-    assert [detail.split(": ")[1] for detail in refused.value.details] == [
+    question, dates = refused.value.parts
+    assert [detail.split(": ")[1] for detail in question.details] == [
         "question.name", "question.text", "corpus[1].permission",
     ]  # fmt: skip
+    assert [detail.split(": ")[1] for detail in dates.details][:2] == ["deadline", "task[1].start"]
+    assert "corpus[1].permission" in str(refused.value) and "task[10].start" in str(refused.value)
     own = {"name": "mine", "text": "Which one?"}
     corpora = [protocol.corpus[0].model_copy(update={"permission": "mine"})]
     mine = real.model_copy(update={"question": real.question.model_copy(update=own), "corpus": corpora})
@@ -108,3 +111,34 @@ def test_a_freeze_refuses_what_says_fill_in_and_writes_nothing(
     assert not campaign.lock.exists()
     campaign.protocol.write_text(text, encoding="utf-8")
     assert make_freeze(Campaign(tmp_path)).outcome == "frozen"
+
+
+def test_m3_everything_that_stands_in_the_way_of_a_freeze_is_named_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """M2, M3: fields left open, foreign labels, a missing baseline: one refusal, each with its step."""
+    campaign = make_campaign(tmp_path, labels={"0": "no", "1": "yes"})
+    text = campaign.protocol.read_text(encoding="utf-8")
+    text = text.replace("final = ", 'licence = "FILL IN: terms of the texts"\nfinal = ', 1)
+    campaign.protocol.write_text(text.partition("\n[baseline]")[0], encoding="utf-8")
+    (campaign.baseline_dir / "small-final.parquet").unlink()
+    assert run(["--campaign", str(tmp_path), "freeze"]) == 2
+    shown = capsys.readouterr().err
+    assert "3 things are to be put right first" in shown
+    assert "the quality protocol is not filled in" in shown and "corpus[1].licence" in shown
+    assert "label" in shown and "'yes'" in shown
+    assert f"next: runner --campaign {tmp_path} baseline" in shown
+    assert not campaign.lock.exists()
+
+
+def test_m2_the_baseline_says_first_what_the_freeze_will_refuse(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    campaign = make_campaign(tmp_path)
+    text = campaign.protocol.read_text(encoding="utf-8")
+    text = text.replace("final = ", 'licence = "FILL IN: terms of the texts"\nfinal = ', 1)
+    campaign.protocol.write_text(text, encoding="utf-8")
+    run(["--campaign", str(tmp_path), "baseline"])
+    shown = capsys.readouterr().err
+    assert shown.startswith("warning: the freeze will refuse: the quality protocol is not filled in")
+    assert "corpus[1].licence" in shown
