@@ -33,6 +33,7 @@ from runner.evidence.attempt import (
 from runner.evidence.campaign import Campaign
 from runner.evidence.canonical import content_sha256, pretty_json, sha256_bytes
 from runner.evidence.manifest import Compatibility, Gpu, Manifest
+from runner.evidence.utilisation import BEYOND
 from runner.evidence.verdict import Check, IdCounts, MetricValue, Verdict
 from runner.judge.metrics import wilson_interval
 from runner.pricing.tariffs import load_catalogue
@@ -407,7 +408,7 @@ def _attempt(
         device_shared=False, device_shared_reason=None,
         telemetry={"utilisation_real": round(0.31 * 71_770 / padding, 4), "utilisation_executed": 0.31}
         if done and measured.batch != 8 else {},
-        telemetry_reasons={"utilisation_real": NO_RATE, "utilisation_executed": NO_RATE}
+        telemetry_reasons={"utilisation_real": BEYOND, "utilisation_executed": BEYOND}
         if done and measured.batch == 8 else {},
         predictions=FileReference(path=f"records/predictions/{number}.parquet", sha256="0" * 64, rows=DOCUMENTS)
         if done else None,

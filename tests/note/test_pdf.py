@@ -83,7 +83,7 @@ def test_all_fonts_are_embedded_and_ours(pdf: Any) -> None:
 def test_page_one_is_the_whole_decision(note: NoteFiles) -> None:
     done = subprocess.run(["pdftotext", "-l", "1", str(note.pdf), "-"], capture_output=True, text=True, check=True)
     first = done.stdout
-    for wanted in ("cpu.b8", "not applicable", "1,000 documents", "Why this one", "Excluded, and why", "rtx-4090",
+    for wanted in ("cpu.b8", "not applicable", "1,000 documents", "Why this one", "Not chosen, and why", "rtx-4090",
                    "What remains uncertain", "sha256sum -c note/SHA256SUMS", "ssh-keygen -Y", "pdfsig",
                    "local test key", "Synthetic data"):  # fmt: skip
         assert wanted in first, wanted

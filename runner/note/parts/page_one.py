@@ -199,6 +199,8 @@ def _deadline_fact(evidence: Evidence, row: BalanceRow | None, speaker: Speaker)
         below = t.gettext("%(slack)s to spare", slack=fmt.hours(min(slacks)))
         if row is None:
             below = t.gettext("at least %(slack)s to spare", slack=fmt.hours(min(slacks)))
+        if row.own_machine if row is not None else _only_own(evidence):  # nobody waits for a rental to begin
+            below = t.gettext("%(spare)s, if it starts as planned", spare=below)
     return {"label": t.gettext("Deadline"), "value": fmt.local_instant(deadline, plan.zone), "below": below}
 
 
