@@ -122,7 +122,9 @@ def _refuse_existing(order: Order) -> None:
         return
     if not order.replace:
         raise InputRefused(
-            "the folder is there already", file=order.out, next_step="name another one (--out), or say --replace"
+            "the folder is there already",
+            file=order.out,
+            next_step="name another one (--out), or say --replace (make: REPLACE=1)",
         )
     if not order.out.is_dir() or not {item.name for item in order.out.iterdir()} <= _OWN_FILES:
         raise InputRefused(

@@ -67,8 +67,13 @@ class Findings:
     def _next(self, clashes: bool) -> str:
         if not clashes and set(self.counts) == {"no text"}:
             return (
-                "leave them out with runner corpus --skip-empty (they are counted), keep them with "
-                "--allow-empty-texts, or in the protocol allow_empty_texts = true"
+                "leave them out with runner corpus --skip-empty or make corpus SKIP_EMPTY=1 (they are counted), "
+                "keep them with --allow-empty-texts, or in the protocol allow_empty_texts = true"
+            )
+        if self.counts["no text"]:
+            return (
+                "correct these records (those without text: runner corpus --skip-empty, make corpus SKIP_EMPTY=1); "
+                "ids are never trimmed, folded or dropped for you"
             )
         return "correct these records; ids are never trimmed, folded or dropped for you"
 

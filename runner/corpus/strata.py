@@ -154,5 +154,6 @@ class TooFewTexts(InputRefused):
             f"there are too few {what}texts of some lengths",
             file=file,
             details=tuple(details),
-            next_step="add texts of the missing lengths, or decide other limits or numbers before measuring",
+            next_step="--all (make corpus ALL=1) takes every text, --band NAME:FROM-TO:COUNT sets other limits or "
+            "numbers; or add texts of the missing lengths",
         )

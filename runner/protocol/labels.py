@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from runner.errors import InputRefused, NotAccepted, show_value
+from runner.protocol.edit import toml_value
 from runner.protocol.schema import Lock, Model, SingleLogit
 
 Floats = npt.NDArray[np.float64]
@@ -215,7 +216,8 @@ def _refuse_unknown_labels(table: LabelTable, model: Model, wanted: list[str], f
                 f"model labels: {_listed(table.labels)}",
                 "no letter case is folded, no blank is trimmed",
             ),
-            next_step='map them in the protocol, such as [model.label_map] "positive" = "POSITIVE"',
+            next_step="map each in the protocol, on a line of its own; left the corpus, right the model:\n"
+            f"    [model.label_map]\n    {toml_value(unknown[0])} = {toml_value(table.labels[0])}   (for example)",
         )
 
 

@@ -131,7 +131,8 @@ def _locate(model: Model, protocol_dir: Path, revision: str | None) -> tuple[Pat
     if wanted is None:
         raise InputRefused(
             f"{show_value(model.source)} is no folder below {protocol_dir}, and as a hub id it needs a revision",
-            next_step='set revision = "<commit>" under [model], or put the folder there',
+            next_step="put the folder back there, or set source to its place; "
+            'for a hub id set revision = "<commit>" under [model]',
         )
     return _from_hub(model.source, wanted, pickles=model.allow_pickle)
 
