@@ -143,3 +143,4 @@ def _next_steps(new: Campaign, missing: tuple[str, ...], model: str | None) -> I
         yield f"runner --campaign {root} baseline   (the model is another one)"
     yield f"runner --campaign {root} freeze"
     yield f"runner --campaign {root} measure --gpu ..."
+    yield f"(this folder has no Makefile: in the clone of this project, make CAMPAIGN={root} freeze, and so on)"

@@ -202,7 +202,7 @@ def _changes(a: Side, b: Side) -> dict[str, tuple[str, ...]]:
         "model": _said(content_changes(_model(first), _model(second)), content_changes(*files)),
         "question and rules": _said(
             content_changes(_without_model(first), _without_model(second)),
-            content_changes([first.deadline, *first.deliverables], [second.deadline, *second.deliverables]),
+            content_changes(_asked(first), _asked(second)),
         ),
         "software and hardware": _said(content_changes(_stacks(a), _stacks(b))),
         "prices": _said(content_changes(_prices(a.catalogue), _prices(b.catalogue))),
@@ -211,6 +211,10 @@ def _changes(a: Side, b: Side) -> dict[str, tuple[str, ...]]:
 
 def _without_model(judgement: Judgement) -> dict[str, Any]:
     return {key: value for key, value in judgement.protocol.items() if key != "model"}
+
+
+def _asked(judgement: Judgement) -> dict[str, Any]:
+    return {"deadline": judgement.deadline, "deliverables": list(judgement.deliverables)}
 
 
 def _said(*changes: tuple[Any, ...]) -> tuple[str, ...]:

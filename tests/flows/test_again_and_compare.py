@@ -207,3 +207,19 @@ def test_other_work_must_not_be_compared(
 def test_an_undecided_folder_is_refused(reported: Path, tmp_path: Path) -> None:
     with pytest.raises(InputRefused):
         compare(reported, tmp_path)
+
+
+def test_m47_a_changed_deadline_has_its_name_in_the_comparison() -> None:
+    """M47: every line says what changed, old value and new one."""
+    from types import SimpleNamespace
+    from typing import Any, cast
+
+    from runner.flows.compare import _asked
+    from runner.protocol.changes import content_changes
+
+    one, other = (
+        _asked(cast("Any", SimpleNamespace(deadline=f"2026-12-0{day}T12:00[UTC]", deliverables=("messages",))))
+        for day in (4, 5)
+    )
+    (change,) = content_changes(one, other)
+    assert str(change) == "deadline: '2026-12-04T12:00[UTC]' -> '2026-12-05T12:00[UTC]'"
