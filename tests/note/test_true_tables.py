@@ -12,6 +12,7 @@ from runner.evidence.attempt import Attempt, Status
 from runner.evidence.campaign import Campaign
 from runner.evidence.verdict import Verdict
 from runner.judge.metrics import wilson_interval
+from runner.measure.memory import BEFORE
 from runner.note.build import build_note, note_markdown
 from tests.note import sample
 from tests.note.sample import OWN_MACHINE, PRICED, UNDECIDED, Measured, make_campaign, rewrite_attempts
@@ -114,3 +115,14 @@ def test_issue_5_10_the_made_up_verdicts_add_up(own: Campaign) -> None:
         for metric, right in zip((whole, *strata), hits, strict=True):
             low, high = wilson_interval(right, metric.documents)
             assert (float(metric.interval_low or 0), float(metric.interval_high or 0)) == (float(low), float(high))
+
+
+def test_m24_our_words_behind_a_counter_are_in_the_language_of_the_note(own: Campaign) -> None:
+    def change(attempt: Attempt) -> Attempt:
+        peaks = tuple(peak.model_copy(update={"counter": f"VmHWM {BEFORE}"}) for peak in attempt.memory)
+        return attempt.model_copy(update={"memory": peaks})
+
+    rewrite_attempts(own, change)
+    note = note_markdown(own, "de")
+    assert {row[2] for row in rows_before(note, "tbl-memory")} == {"VmHWM vor dem Durchlauf"}
+    assert BEFORE not in note

@@ -107,7 +107,7 @@ def memory(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
                 {
                     "name": row.configuration_id,
                     "device": device,
-                    "counter": counter,
+                    "counter": _counter(counter, speaker),
                     "peak": fmt.bytes(count),
                     "capacity": fmt.bytes(limit) if limit else speaker.catalogue.gettext("not known"),
                     "share": fmt.percent(Decimal(count) / Decimal(limit)) if limit else NOTHING,
@@ -116,10 +116,16 @@ def memory(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
     return {
         "rows": rows,
         "scopes": [
-            {"counter": counter, "scope": speaker.recorded(_of_several(scope, served))}
+            {"counter": _counter(counter, speaker), "scope": speaker.recorded(_of_several(scope, served))}
             for (counter, scope), served in sorted(scopes.items())
         ],
     }
+
+
+def _counter(name: str, speaker: Speaker) -> str:
+    """A counter's own name, with our words behind it in the language of the note."""
+    own = name.removesuffix(" before the pass")
+    return name if own == name else speaker.catalogue.gettext("%(counter)s before the pass", counter=own)
 
 
 def _one_process(scope: str) -> tuple[str, int]:
