@@ -52,6 +52,7 @@ def set_up(root: Path, name: str, capsys: pytest.CaptureFixture[str], baseline: 
     write_model(root / "protocol" / "model", sorted({item.label or "" for item in documents}))
     (root / "protocol" / "quality-protocol.toml").write_text(PROTOCOL.format(baseline=baseline), encoding="utf-8")
     plan = (MODEL.parent / "plan.toml").read_text(encoding="utf-8").replace("demo-final", "mine")
+    plan = plan.replace('"2027-10-', '"2027-11-')  # shipped dates are nobody's own
     (root / "protocol" / "plan.toml").write_text(plan, encoding="utf-8")
     shutil.copy(MODEL.parents[1] / "tariffs.csv", root)
     return documents

@@ -237,7 +237,12 @@ def test_me01_where_the_mark_cannot_be_set_back_the_peak_before_is_null_with_its
 
 def test_me01_a_killed_attempt_claims_no_whole_life(tmp_path: Path) -> None:
     campaign = light_campaign(tmp_path, passes=2, largest=300, do="kill", at=4)
-    run(campaign, passes=1)
+    # From a small parent, as the runner is one: the kernel counts the memory of whoever forked into ru_maxrss.
+    code = (
+        "import pathlib, sys; from runner.evidence.campaign import Campaign; from tests.measure.light import run; "
+        "run(Campaign(pathlib.Path(sys.argv[1])), passes=1)"
+    )
+    subprocess.run([sys.executable, "-c", code, str(campaign.root)], cwd=ROOT, check=True, timeout=120)
     (row,) = read_attempts(campaign)
     (peak,) = row.memory
     assert peak.counter == "ru_maxrss" and "from the pass on" in peak.scope and (peak.bytes or 0) < 300 << 20

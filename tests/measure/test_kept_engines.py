@@ -125,9 +125,11 @@ def attempt(**settings):
 
 def in_a_process(corpus: Path, code: str) -> Any:
     """What `said` holds at the end: attempts as the worker runs them, in a process of their own."""
+    # torch writes its cache folder into the environment of whoever compiled in this process before.
+    environment = {name: value for name, value in os.environ.items() if name != "TORCHINDUCTOR_CACHE_DIR"}
     done = subprocess.run(
         [sys.executable, "-c", f"{PRELUDE}{code}\nprint(json.dumps(said))", str(corpus)],
-        cwd=ROOT, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, check=False, timeout=600,
+        cwd=ROOT, env={**environment, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, check=False, timeout=600,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
