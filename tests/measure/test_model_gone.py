@@ -35,7 +35,7 @@ def test_a_missing_folder_is_refused_before_any_row(tmp_path: Path, capsys: pyte
     model.rename(model.with_name("moved"))
     assert runner(["--campaign", str(campaign.root), "measure", "--gpu", "cpu"]) == 2
     error = capsys.readouterr().err
-    assert f"'model' is no folder below {campaign.protocol_dir}" in error and "put the folder there" in error
+    assert f"'model' is no folder below {campaign.protocol_dir}" in error and "put the folder back there" in error
     assert not list(campaign.attempts.glob("*.json"))
 
 

@@ -13,6 +13,7 @@ from babel.messages.plurals import get_plural
 
 from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
+from runner.evidence.signing import DATA_VARIABLE
 from runner.note.build import note_markdown
 from runner.note.format import Formatter
 from runner.note.i18n import Catalogue, load_catalogue, read_catalogue
@@ -102,8 +103,9 @@ def test_m35_no_rounding_makes_a_window_fit_a_package() -> None:
 
 @pytest.mark.parametrize("language", ("en", *LANGUAGES))
 @pytest.mark.parametrize(("name", "sample"), [("priced", PRICED), ("undecided", UNDECIDED), ("all-failed", ALL_FAILED)])
-def test_golden_note(tmp_path: Path, language: str, name: str, sample: Sample) -> None:
+def test_golden_note(tmp_path: Path, language: str, name: str, sample: Sample, monkeypatch: pytest.MonkeyPatch) -> None:
     """The whole Markdown, word by word. `UPDATE_GOLDEN=1` writes it again: read the difference before committing."""
+    monkeypatch.setenv(DATA_VARIABLE, str(tmp_path / "no keys yet"))
     text = HASHES.sub("...", note_markdown(make_campaign(tmp_path / "c", sample), language))
     path = GOLDEN / f"{name}.{language}.qmd"
     if os.environ.get("UPDATE_GOLDEN"):

@@ -163,9 +163,9 @@ class BatchedEngine:
         if inputs != "none" and passes > 0:
             self._warm_up(texts, passes)
         # Attention or code of a model may compile on its own (`flex_attention` does, for every shape anew).
-        self._graphs = compiled_graphs()
-        if self._graphs and not isinstance(self._forward, Compiles):
-            self.loaded.effective["extra"]["compiled_by_the_model"] = self._graphs
+        before, self._graphs = self._graphs, compiled_graphs()
+        if self._graphs > before and not isinstance(self._forward, Compiles):
+            self.loaded.effective["extra"]["compiled_by_the_model"] = self._graphs - before
 
     def _warm_up(self, texts: Sequence[str], passes: int) -> None:
         plan = list(self._batches(texts, Parts(lambda: 0), Work()))
