@@ -12,7 +12,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from benchmarks.harness import ROOT
+
 # What a campaign writes below protocol/: a fresh one starts without it.
 _WRITTEN = shutil.ignore_patterns("*.lock.json*", "baseline", "keys", "locks", "reference", ".*")
 

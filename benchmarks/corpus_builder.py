@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterable
 from itertools import cycle, islice
 from pathlib import Path
 
 from benchmarks.campaigns import ROOT
-from benchmarks.harness import Figure, figure, measures
+from benchmarks.harness import Figure, figure, measures, output_and_peak
 from runner.corpus.read import read_corpus
 from runner.corpus.write import csv_line
 
@@ -48,10 +45,5 @@ def write_source(path: Path, count: int) -> None:
 
 def peak_bytes(source: Path, out: Path, *options: str) -> int:
     """High-water mark of the resident memory of one `runner corpus`."""
-    command = [sys.executable, "-m", "runner", "corpus", "--from", str(source), "--out", str(out), *options]
-    child = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
-    _, status, usage = os.wait4(child.pid, 0)
-    child.returncode = os.waitstatus_to_exitcode(status)
-    if child.returncode:
-        raise RuntimeError(f"runner corpus ended with {child.returncode}")
-    return usage.ru_maxrss * 1024
+    command = ("-m", "runner", "corpus", "--from", str(source), "--out", str(out), *options)
+    return output_and_peak(command)[1]

@@ -8,9 +8,15 @@ hits both; what counts is the median over the pairs.
 from __future__ import annotations
 
 import statistics
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
 
 Measure = Callable[[], Iterable["Figure"]]
 _FAMILIES: dict[tuple[str, ...], Measure] = {}
@@ -72,6 +78,30 @@ def measures(*names: str) -> Callable[[Measure], Measure]:
 def families() -> dict[tuple[str, ...], Measure]:
     """All registered functions by the names of their figures, in the order of registration."""
     return dict(_FAMILIES)
+
+
+# The kernel counts the memory of whoever forked into a child's peak: a launcher without anything stands between.
+_LAUNCHER = """
+import os, sys
+child = os.posix_spawn(sys.executable, sys.argv[2:], os.environ)
+_, status, usage = os.wait4(child, 0)
+with open(sys.argv[1], "w") as stream:
+    stream.write(str(usage.ru_maxrss * 1024))
+raise SystemExit(os.waitstatus_to_exitcode(status) and 1)
+"""
+
+
+def output_and_peak(arguments: Sequence[str]) -> tuple[str, int]:
+    """What `python ARGUMENTS` prints, and the largest resident memory of that process in bytes.
+
+    Raises RuntimeError where it does not end with 0. The memory of the calling process is not in the figure.
+    """
+    with tempfile.NamedTemporaryFile(mode="r") as peak:
+        command = [sys.executable, "-I", "-S", "-c", _LAUNCHER, peak.name, sys.executable, *arguments]
+        done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
+        if done.returncode:
+            raise RuntimeError(f"python {' '.join(arguments)} did not end with 0")
+        return done.stdout, int(peak.read())
 
 
 def seconds(action: Callable[[], object]) -> float:

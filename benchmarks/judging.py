@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from benchmarks.campaigns import ROOT
-from benchmarks.harness import Figure, figure, measures, pairs
+from benchmarks.harness import Figure, figure, measures, output_and_peak, pairs
 from benchmarks.judge_rows import LABELS
 
 ROWS = 10_000_000
@@ -63,12 +59,5 @@ def write_rows(labels: Path, ordered: Path, shuffled: Path) -> None:
 
 def child(mode: str, labels: Path, predictions: Path) -> tuple[float, float]:
     """Seconds as the child measured them (its imports included), and its peak resident bytes."""
-    command = [sys.executable, "-m", "benchmarks.judge_rows", mode, str(labels), str(predictions)]
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    output = process.stdout.read()
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise RuntimeError(f"{mode} ended with {process.returncode}")
-    return float(output.split()[0]), usage.ru_maxrss * 1024
+    output, peak = output_and_peak(("-m", "benchmarks.judge_rows", mode, str(labels), str(predictions)))
+    return float(output.split()[0]), peak

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.campaigns import ROOT, noted_campaign, scratch
-from benchmarks.harness import Figure, figure, measures, seconds
+from benchmarks.campaigns import noted_campaign, scratch
+from benchmarks.harness import Figure, figure, measures, output_and_peak, seconds
 from runner.evidence.canonical import content_sha256, pretty_json
 
 ATTEMPTS = 10_000
@@ -67,13 +64,7 @@ def repeat_attempts(folder: Path, wanted: int) -> None:
 
 def _peak_of_report(folder: Path) -> float:
     """Largest resident memory of the command, in bytes."""
-    command = [sys.executable, "-m", "runner", "--campaign", str(folder), "report"]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL) as process:
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode != 0:
-        raise RuntimeError(f"the report of {ATTEMPTS} attempts ended with {process.returncode}")
-    return float(usage.ru_maxrss) * 1024
+    return float(output_and_peak(("-m", "runner", "--campaign", str(folder), "report"))[1])
 
 
 def _read(path: Path) -> dict[str, Any]:

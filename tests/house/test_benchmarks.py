@@ -210,6 +210,16 @@ def test_a_card_is_busy_while_it_computes_not_while_it_waits_for_the_next_kernel
     assert kernel_seconds([]) == 0.0
 
 
+def test_a_peak_is_that_of_the_command_and_not_of_who_started_it() -> None:
+    """The kernel counts what a parent holds into a child's `ru_maxrss`: a launcher stands between."""
+    mine = bytearray(400 << 20)
+    assert harness.output_and_peak(("-c", "print(1)")) == ("1\n", pytest.approx(10 << 20, abs=90 << 20))
+    _, peak = harness.output_and_peak(("-c", "x = bytearray(300 << 20)"))
+    assert 300 << 20 < peak < len(mine)
+    with pytest.raises(RuntimeError, match="did not end with 0"):
+        harness.output_and_peak(("-c", "raise SystemExit(3)"))
+
+
 def test_every_figure_is_explained() -> None:
     """docs/performance.md says what each figure of the bench is."""
     page = (bench.RESULTS.parent.parent / "docs" / "performance.md").read_text(encoding="utf-8")
