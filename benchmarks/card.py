@@ -9,9 +9,9 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from benchmarks.campaigns import ROOT, scratch
+from benchmarks.campaigns import scratch
 from benchmarks.engines import CORPUS, DEMO
-from benchmarks.harness import Figure, NotMeasurable, figure, measures
+from benchmarks.harness import ROOT, Figure, NotMeasurable, figure, measures
 
 _PASSES = 5
 _JITTER = 0.02

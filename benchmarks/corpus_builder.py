@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from itertools import cycle, islice
 from pathlib import Path
 
-from benchmarks.campaigns import ROOT
-from benchmarks.harness import Figure, figure, measures, output_and_peak
+from benchmarks.harness import ROOT, Figure, figure, measures, output_and_peak
 from runner.corpus.read import read_corpus
 from runner.corpus.write import csv_line
 

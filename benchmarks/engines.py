@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.campaigns import ROOT, scratch
-from benchmarks.harness import Figure, figure, measures
+from benchmarks.campaigns import scratch
+from benchmarks.harness import ROOT, Figure, figure, measures
 
 DEMO = ROOT / "protocol/model"
 CORPUS = ROOT / "protocol/corpus/final.csv"

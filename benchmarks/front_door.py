@@ -8,8 +8,8 @@ import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from benchmarks.campaigns import ROOT, fresh_campaign, noted_campaign, runner
-from benchmarks.harness import Figure, figure, measures, pairs, seconds
+from benchmarks.campaigns import fresh_campaign, noted_campaign, runner
+from benchmarks.harness import ROOT, Figure, figure, measures, pairs, seconds
 from runner.evidence.attempt import Attempt
 from runner.evidence.campaign import Campaign
 from runner.measure.run import Request, measure
