@@ -15,22 +15,11 @@ from runner.flows.report import make_report
 from runner.flows.verification import Step
 from runner.judge.campaign import judge_campaign
 from runner.protocol.freeze import freeze
+from tests.support.rentals import OWN_MACHINE
 from tests.support.small_campaign import ROWS, make_attempt, make_campaign, store_attempt, write_predictions
 
 PROJECT = Path(__file__).parents[2]
 CASE_NO_14 = PROJECT / "tests" / "cases" / "NO-14"
-RENTAL = """\
-schema_version = "rental/1"
-provider = "own machine"
-order = "none"
-gpu = "cpu"
-lots = 1
-days = 7
-starts_at = "2027-10-04T09:00+02:00"
-ends_at = "2027-10-11T09:00+02:00"
-amount = "0.00"
-currency = "USD"
-"""
 SECONDS = {"b1": 3.0, "b4": 2.0, "b8": 1.0}
 
 
@@ -66,7 +55,7 @@ def reported(measured: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copyfile(CASE_NO_14 / "note_original.txt", root / "note" / "note.txt")
     shutil.copyfile(CASE_NO_14 / "rental.json", root / "note" / "rental.json")
     make_report(Campaign(root), environ={})
-    (root / "rental.toml").write_text(RENTAL, encoding="utf-8")
+    (root / "rental.toml").write_text(OWN_MACHINE, encoding="utf-8")
     return root
 
 

@@ -19,7 +19,7 @@ from runner.flows.report import make_report
 from runner.flows.verification import attempt_step
 from runner.flows.verify import verify
 from runner.seal.bag import read_bag
-from tests.flows.conftest import RENTAL
+from tests.support.rentals import OWN_MACHINE
 from tests.support.small_campaign import ROWS
 
 
@@ -109,7 +109,7 @@ def test_a_missing_note_or_rental_is_refused(measured: Path, tmp_path: Path) -> 
     with pytest.raises(InputRefused):
         make_archive(campaign, tmp_path / "missing.toml", {})
     rental = campaign.root / "rental.toml"
-    rental.write_text(RENTAL, encoding="utf-8")
+    rental.write_text(OWN_MACHINE, encoding="utf-8")
     with pytest.raises(InputRefused, match="not whole"):
         make_archive(campaign, rental, {})
 

@@ -27,7 +27,8 @@ from runner.flows.verify import verify
 from runner.note import attachments
 from runner.note.attachments import attached_files
 from runner.seal.pdf import active_content
-from tests.flows.conftest import RENTAL, pages_left_alone
+from tests.flows.conftest import pages_left_alone
+from tests.support.rentals import OWN_MACHINE
 from tests.support.small_campaign import PROTOCOL, make_campaign
 
 
@@ -254,7 +255,7 @@ def test_the_whole_chain_works_in_a_folder_whose_name_is_not_utf_8(
 
     root = place / "measured"
     shutil.copytree(measured, root)
-    (root / "rental.toml").write_text(RENTAL, encoding="utf-8")
+    (root / "rental.toml").write_text(OWN_MACHINE, encoding="utf-8")
     for words in (["validate"], ["decide"], ["report"], ["verify"], ["archive", "--rental", str(root / "rental.toml")]):
         command(root, *words)
     (archive,) = (root / "archive").glob("*.zip")

@@ -12,6 +12,7 @@ import pytest
 from runner.errors import InputRefused, NotAccepted
 from runner.evidence.rental import Rental
 from runner.pricing.rental import Expected, match_rental, read_rental
+from tests.support.rentals import OWN_MACHINE
 
 ROOT = Path(__file__).resolve().parents[2]
 START = datetime(2027, 10, 4, 7, tzinfo=UTC)
@@ -36,18 +37,6 @@ RENTAL = Rental(
     amount="220.00",
     currency="USD",
 )
-
-OWN_MACHINE = """\
-provider = "own machine"
-order = "none"
-gpu = "cpu"
-lots = 1
-days = 7
-starts_at = "2027-10-04T09:00+02:00"
-ends_at = "2027-10-11T09:00+02:00"
-amount = "0.00"
-currency = "USD"
-"""
 
 
 def test_a_record_that_fits_the_decision() -> None:
