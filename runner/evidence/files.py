@@ -101,6 +101,26 @@ def campaign_lock(campaign: Campaign) -> Iterator[None]:
         remove_empty(campaign.records)
 
 
+@contextlib.contextmanager
+def file_lock(path: Path) -> Iterator[None]:
+    """Wait until nobody else writes `path`, then be its only writer: for files that are read and written as a whole.
+
+    The lock is a file beside it, since writing replaces `path` itself; it is removed at the end.
+    """
+    beside = path.with_name(f".{path.name}.lock")
+    while True:
+        beside.parent.mkdir(parents=True, exist_ok=True)
+        with beside.open("a", encoding="ascii") as stream:
+            fcntl.flock(stream, fcntl.LOCK_EX)
+            if not _is_still(beside, stream):  # its last holder removed it while we waited
+                continue
+            try:
+                yield
+            finally:
+                beside.unlink(missing_ok=True)
+            return
+
+
 def remove_empty(*folders: Path) -> None:
     """Remove folders that hold nothing; others, and those that are not there, stay as they are."""
     for folder in folders:

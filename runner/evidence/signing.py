@@ -282,6 +282,14 @@ def _sign(data: bytes, path: Path, purpose: Purpose) -> tuple[bytes, SshSignatur
 
 def _signing_refused(path: Path, done: subprocess.CompletedProcess[bytes]) -> InputRefused:
     message = done.stderr.decode("utf-8", "replace")
+    if path.suffix == ".pub":  # whatever ssh-keygen says of it: an agent holds private keys only
+        private = path.with_suffix("")
+        there = f"set {KEY_VARIABLE}={private}, or load it with `ssh-add {private}`"
+        return InputRefused(
+            "this is a public key, and no agent holds its private half",
+            file=path,
+            next_step=there if private.is_file() else f"set {KEY_VARIABLE} to the private key that belongs to it",
+        )
     if "incorrect passphrase" in message:
         return InputRefused(
             "the signing key needs a passphrase and no agent holds it",
@@ -297,12 +305,6 @@ def _signing_refused(path: Path, done: subprocess.CompletedProcess[bytes]) -> In
     if "unknown option" in message:
         return InputRefused(
             "ssh-keygen is too old to sign files", next_step="install OpenSSH 8.2 or newer (package openssh-client)"
-        )
-    if path.suffix == ".pub":
-        return InputRefused(
-            "no agent holds the private half of the signing key",
-            file=path,
-            next_step=f"load it with `ssh-add`, or set {KEY_VARIABLE} to the private key",
         )
     return InputRefused(
         "not an SSH private key that can sign",

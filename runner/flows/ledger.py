@@ -10,7 +10,7 @@ from runner.decide.model import Balance, BalanceRow, Decision
 from runner.decide.tables import Row, csv_bytes
 from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
-from runner.evidence.files import write_atomic
+from runner.evidence.files import file_lock, write_atomic
 from runner.evidence.rental import Rental
 
 _NEW_LEDGER = "name a new file with --ledger: it is begun with the header line; or mend this one by hand"
@@ -68,7 +68,15 @@ def _per_corpus(row: BalanceRow | None) -> str | None:
 
 
 def add_to_ledger(path: Path, row: Row) -> bool:
-    """Add the line; False if exactly it is there already. Another line for the same order is refused."""
+    """Add the line; False if exactly it is there already. Another line for the same order is refused.
+
+    The whole file is read and written: a second writer waits for the first, so that no line is lost.
+    """
+    with file_lock(path):
+        return _add(path, row)
+
+
+def _add(path: Path, row: Row) -> bool:
     line = _parsed(csv_bytes([row], COLUMNS, for_people=True))[1]
     lines = _parsed(path.read_bytes(), path) if path.is_file() else [list(COLUMNS)]
     if lines[0] != list(COLUMNS):

@@ -261,6 +261,11 @@ def test_a_key_that_cannot_sign_is_refused_with_its_reason(tmp_path: Path) -> No
     public_only = make_key(tmp_path, name="agent").with_suffix(".pub")
     public_only.with_suffix("").unlink()
     assert "agent" in refused(public_only).what
+    assert "ssh-add" not in str(refused(public_only).next_step)  # of a public key there is nothing to load
+
+    of_locked = refused((tmp_path / "locked").with_suffix(".pub"))
+    assert f"ssh-add {tmp_path / 'locked'}`" in str(of_locked.next_step), "the private file, never the .pub"
+    assert f"SIGNING_KEY={tmp_path / 'locked'}," in str(of_locked.next_step)
     assert not (tmp_path / "protocol").exists()
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -251,3 +253,41 @@ def test_m27_a_forecast_says_of_which_seed_its_durations_are(
     assert "A.b1 on final, seed 0: " in shown and "A.b1 on final, seed 7: " in shown
     assert call(decided, "forecast", "--documents", "1000", "--json") == 0
     assert [one["seed"] for one in json.loads(capsys.readouterr().out)["configurations"]] == [0, 7]
+
+
+_ADD_MANY = """
+import sys
+from pathlib import Path
+from runner.flows.ledger import COLUMNS, add_to_ledger
+ledger, who = Path(sys.argv[1]), sys.argv[2]
+print("ready", flush=True)
+sys.stdin.readline()
+for number in range(40):
+    add_to_ledger(ledger, {**dict.fromkeys(COLUMNS, "1"), "provider": who, "order": f"{who}-{number}"})
+"""
+
+
+def test_two_processes_that_add_to_one_ledger_lose_no_line(tmp_path: Path) -> None:
+    """M37: the file is read and written as a whole; each of two real writers' lines is there at the end."""
+    ledger = tmp_path / "ledger.csv"
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", _ADD_MANY, str(ledger), who],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT,
+        )
+        for who in ("one", "two")
+    ]  # fmt: skip
+    for writer in writers:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == "ready\n"
+    for writer in writers:
+        assert writer.stdin is not None
+        writer.stdin.write("go\n")
+        writer.stdin.flush()
+    for writer in writers:
+        writer.communicate(timeout=60)
+        assert writer.returncode == 0
+    with ledger.open(encoding="utf-8", newline="") as stream:
+        orders = [line["order"] for line in csv.DictReader(stream)]
+    assert sorted(orders) == sorted(f"{who}-{number}" for who in ("one", "two") for number in range(40))
+    assert [path.name for path in tmp_path.iterdir()] == ["ledger.csv"], "no lock is left behind"
