@@ -29,6 +29,7 @@ from runner.protocol.read import read_plan
 from runner.protocol.schema import Lock
 from runner.seal.bag import LEFT_OUT, RENTAL, SIGNATURE, SIGNED, build_bag, read_bag
 from runner.seal.container import Source, write_container
+from runner.seal.scope import frozen_model_files
 from runner.seal.sums import holds_texts, model_folder
 from runner.units import parse_decimal, parse_utc
 
@@ -83,8 +84,9 @@ def make_archive(
         locks = (lock, *earlier_locks(campaign))
         withheld = sorted(name for name in payload if holds_texts(locks, name))
         payload = {name: source for name, source in payload.items() if name not in withheld}
-        payload[LEFT_OUT] = "".join(f"{name}\n" for name in withheld).encode("utf-8")
-        left_out = (*withheld, "the model")
+        model_files = frozen_model_files(campaign)
+        payload[LEFT_OUT] = "".join(f"{name}\n" for name in sorted({*withheld, *model_files})).encode("utf-8")
+        left_out = (*withheld, f"the model ({len(model_files)} files)" if model_files else "the model")
     key = signing_key(campaign, environ)
     info = {
         "External-Identifier": listed.signed.note_id,

@@ -27,6 +27,7 @@ from runner.protocol.judgement import read_final
 from runner.protocol.lockfile import earlier_locks, read_lock
 from runner.protocol.schema import Lock
 from runner.seal.pdf import active_content, check_pdf
+from runner.seal.scope import frozen_model_files
 from runner.seal.sums import PURPOSE, SignedList, evidence_files, holds_texts, parse_list
 
 PDF = "note/decision-note.pdf"
@@ -139,11 +140,12 @@ def _same_records(campaign: Campaign, changed: Iterable[str]) -> frozenset[str]:
 
 
 def _wrongly(campaign: Campaign, signed: SignedList, left_out: frozenset[str]) -> list[str]:
-    """Files left out that are no texts, or were never signed."""
+    """Files left out that are no texts, or were never signed; those of the model are in the lock, not in the list."""
     if not left_out:
         return []
     locks = (read_lock(campaign), *earlier_locks(campaign))
-    return sorted(name for name in left_out if name not in signed.files or not holds_texts(locks, name))
+    rest = left_out - frozen_model_files(campaign)
+    return sorted(name for name in rest if name not in signed.files or not holds_texts(locks, name))
 
 
 def check_note_id(campaign: Campaign, signed: SignedList) -> Step:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from runner.errors import show_value
@@ -20,6 +20,7 @@ from runner.flows.verification import Step
 from runner.note.build import OWN_TEMPLATES
 from runner.protocol.lockfile import read_lock
 from runner.protocol.modelfiles import model_changes
+from runner.seal.scope import of_another
 from runner.seal.sums import evidence_places, model_folder
 
 _OWN_HIDDEN = ("records/.lock",)
@@ -54,8 +55,9 @@ def hidden_files(campaign: Campaign) -> tuple[str, ...]:
 
 
 def _walk(campaign: Campaign, folder: str | None = None) -> Iterator[tuple[str, str]]:
-    """(path as listed, kind) of everything in the places of the evidence; model and keys are left alone."""
+    """(path as listed, kind) in the places of the evidence; models, keys and foreign corpora are left alone."""
     left_alone = {"protocol/keys", model_folder_name(campaign)}
+    foreign = of_no_lock(campaign)
     places = (pair for pair in evidence_places(campaign) if folder in (None, pair[0]))
     waiting = [(relative, place) for relative, place in places if os.path.lexists(place)]
     while waiting:
@@ -64,7 +66,9 @@ def _walk(campaign: Campaign, folder: str | None = None) -> Iterator[tuple[str, 
         yield relative, kind
         if kind == "folder":
             inside = ((f"{relative}/{entry.name}", Path(entry.path)) for entry in os.scandir(place))
-            waiting += sorted((pair for pair in inside if pair[0] not in left_alone), reverse=True)
+            waiting += sorted(
+                (pair for pair in inside if pair[0] not in left_alone and not foreign(pair[0])), reverse=True
+            )
 
 
 def model_folder_name(campaign: Campaign) -> str | None:
@@ -73,6 +77,14 @@ def model_folder_name(campaign: Campaign) -> str | None:
         return model_folder(campaign) if _kind(campaign.lock) == "file" else None
     except Exception:  # a damaged lock has a step of its own
         return None
+
+
+def of_no_lock(campaign: Campaign) -> Callable[[str], bool]:
+    """Which files and folders are corpora or models of something else (`of_another`), if the lock can be read."""
+    try:
+        return of_another(campaign) if _kind(campaign.lock) == "file" else lambda relative: False
+    except Exception:  # a damaged lock has a step of its own
+        return lambda relative: False
 
 
 def _kind(path: Path) -> str:

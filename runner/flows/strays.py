@@ -12,7 +12,7 @@ from runner.evidence.campaign import Campaign
 from runner.evidence.checks import Signer, read_signer
 from runner.evidence.signing import public_half
 from runner.flows import foreign
-from runner.flows.inventory import model_folder_name
+from runner.flows.inventory import model_folder_name, of_no_lock
 from runner.flows.verification import Step
 from runner.seal.pdfkey import certificate_in
 from runner.seal.sums import evidence_places
@@ -36,6 +36,7 @@ def check_strays(campaign: Campaign, known: frozenset[str] = frozenset(), *, who
         for entry in os.scandir(campaign.root)
         if entry.name not in places | known
     )
+    beside += sorted(_of_another(campaign))
     keys = sorted(_private_keys(campaign))
     shown = ", ".join(show_text(name) for name in beside[:_MOST_SHOWN])
     more = f" and {len(beside) - _MOST_SHOWN} more" if len(beside) > _MOST_SHOWN else ""
@@ -50,6 +51,20 @@ def check_strays(campaign: Campaign, known: frozenset[str] = frozenset(), *, who
         return Step(NAME, "not checked", finding, (*found, *remarks), foreign.PRIVATE_KEYS)
     finding = "no private key among them" if beside else "nothing lies beside the evidence, and no private key in it"
     return Step(NAME, "passed", finding, remarks, foreign.PRIVATE_KEYS)
+
+
+def _of_another(campaign: Campaign) -> Iterator[str]:
+    """Corpora and models below `protocol/` that no lock of this campaign names: a folder of a model by its name."""
+    foreign = of_no_lock(campaign)
+    waiting = ["protocol"]
+    while waiting:
+        for entry in os.scandir(campaign.root / waiting.pop()):
+            relative = Path(entry.path).relative_to(campaign.root).as_posix()
+            is_folder = entry.is_dir(follow_symlinks=False)
+            if foreign(relative):
+                yield f"{relative}/" if is_folder else relative
+            elif is_folder:
+                waiting.append(relative)
 
 
 def _is_of(signer: Signer, path: Path) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -21,6 +21,7 @@ from runner.protocol.lockfile import read_lock
 from runner.protocol.modelfiles import frozen_model
 from runner.protocol.schema import Lock
 from runner.seal.names import name_findings
+from runner.seal.scope import of_another
 
 _ENTRY = re.compile(r"([0-9a-f]{64})  (.+)")
 _RENTAL = re.compile(r"protocol/rental[^/]*\.toml")
@@ -125,11 +126,11 @@ def evidence_files(campaign: Campaign) -> tuple[tuple[str, Path], ...]:
     """(path as listed, file) of everything the signed list must cover, sorted.
 
     Left out: keys, the list itself, names that begin with a point (locks, half-written files), rental
-    records (they come after the note and are covered by the archive), and the model's folder, which
-    the lock covers by fingerprints and which may be huge.
+    records (they come after the note and are covered by the archive), the model's folder, which
+    the lock covers by fingerprints and which may be huge, and corpora and models that no lock names.
     """
-    model = model_folder(campaign)
-    walked = (entry for name, place in evidence_places(campaign) for entry in _walk(place, name, model))
+    model, foreign = model_folder(campaign), of_another(campaign)
+    walked = (entry for name, place in evidence_places(campaign) for entry in _walk(place, name, model, foreign))
     found = [(relative, path) for relative, path in walked if relative not in (SIGNED_LIST, SIGNED_LIST_SIGNATURE)]
     findings = name_findings(relative for relative, _ in found)
     if findings:
@@ -172,8 +173,10 @@ def holds_texts(locks: Sequence[Lock], relative: str) -> bool:
     return name != relative and not needed & {relative, name} and not _OWN_PROTOCOL.fullmatch(name)
 
 
-def _walk(place: Path, relative: str, model: str | None) -> Iterator[tuple[str, Path]]:
-    """Regular files below a place; a link or a device is refused, hidden names are passed over."""
+def _walk(place: Path, relative: str, model: str | None, foreign: Callable[[str], bool]) -> Iterator[tuple[str, Path]]:
+    """Regular files below a place; a link or a device is refused, hidden and `foreign` ones are passed over."""
+    if foreign(relative):
+        return
     try:
         mode = place.lstat().st_mode
     except FileNotFoundError:
@@ -186,7 +189,7 @@ def _walk(place: Path, relative: str, model: str | None) -> Iterator[tuple[str, 
             return
         for path in sorted(place.iterdir()):
             if not path.name.startswith("."):
-                yield from _walk(path, f"{relative}/{path.name}", model)
+                yield from _walk(path, f"{relative}/{path.name}", model, foreign)
     else:
         raise InputRefused(
             f"{show_value(relative)} is a link or a device, which cannot be signed",

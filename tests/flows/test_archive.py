@@ -22,6 +22,9 @@ from runner.seal.bag import read_bag
 from tests.support.rentals import OWN_MACHINE
 from tests.support.small_campaign import ROWS
 
+MODEL = ("config.json", "model.safetensors", "tokenizer_config.json")
+WITHHELD = ("protocol/corpus/final.csv", f"the model ({len(MODEL)} files)")
+
 
 def change(path: Path, old: str, new: str) -> Path:
     text = path.read_text(encoding="utf-8")
@@ -178,14 +181,15 @@ def test_a_shareable_archive_holds_no_text(campaign: Campaign) -> None:
     """M53: no document's text in any file of it, what is missing is named, the rest is still recomputed."""
     made = make_archive(campaign, campaign.root / "rental.toml", {}, texts=False)
     assert made.path.stem.endswith("-without-texts")
-    assert made.left_out == ("protocol/corpus/final.csv", "the model")
+    assert made.left_out == WITHHELD
     data = made.path.read_bytes()
     assert ROWS[3][1].encode() in (campaign.protocol_dir / "corpus" / "final.csv").read_bytes()
     assert not any(row[1].encode() in data for row in ROWS)
     found = verify(made.path)
     assert found.accepted, found.lines()
     files = next(step for step in found.steps if step.name == "files")
-    assert files.details == ("protocol/corpus/final.csv: not in this archive",)
+    names = ("protocol/corpus/final.csv", *(f"protocol/model/{name}" for name in MODEL))
+    assert files.details == tuple(f"{name}: not in this archive" for name in names)
     assert next(step for step in found.steps if step.name == "verdicts").status == "passed"
 
 
@@ -198,7 +202,7 @@ def test_m53_what_lies_beside_the_protocol_may_hold_texts_and_stays_out(campaign
         place.write_text(f"a secret text in {name}\n", encoding="utf-8")
     make_report(campaign, environ={})
     made = make_archive(campaign, campaign.root / "rental.toml", {}, texts=False)
-    assert set(made.left_out) == {f"protocol/{name}" for name in old} | {"protocol/corpus/final.csv", "the model"}
+    assert set(made.left_out) == {f"protocol/{name}" for name in old} | {*WITHHELD}
     assert b"a secret text" not in made.path.read_bytes()
     found = verify(made.path)
     assert found.accepted, found.lines()
