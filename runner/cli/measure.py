@@ -36,7 +36,7 @@ def baseline(session: Session, gpu: str) -> Output:
         for file in files
     ]
     told, quality = _baseline_quality(campaign)
-    return Output([*lines, *told, "next: runner freeze"], {"baselines": data, "quality": quality})
+    return Output([*lines, *told], {"baselines": data, "quality": quality})
 
 
 def _say_what_is_open(campaign: Campaign) -> None:
@@ -56,18 +56,22 @@ def _say_what_is_open(campaign: Campaign) -> None:
 
 
 def _baseline_quality(campaign: Campaign) -> tuple[list[str], list[dict[str, object]]]:
-    """How good the reference predictions are, against the minimum of the protocol; no time is looked at (M2)."""
-    from runner.judge.minimum import current_baselines, warnings_of
+    """How good the reference predictions are, against the minimum of the protocol; no time is looked at (M2).
+
+    Lines for people, the next step among them; for machines, every check with its exact figures.
+    """
+    from runner.judge.minimum import PUT_RIGHT, current_baselines, spoken, warnings_of
 
     try:
         found = current_baselines(campaign)
     except InputRefused as error:  # the predictions are there; the freeze will refuse for the same reason
-        return [f"warning: how good they are cannot be told: {error.what}"], []
-    lines = [f"  {item.corpus_id}: {check.reason}" for item in found for check in item.checks]
+        return [f"warning: how good they are cannot be told: {error.what}", "next: runner freeze"], []
+    lines = [
+        f"  {item.corpus_id}: {spoken(check)}" for item in found for check in item.checks if check not in item.missed
+    ]
     warnings = warnings_of(found)
     lines += [f"warning: {warning}" for warning in warnings]
-    if warnings:
-        lines.append("before the freeze: another model, or a minimum that you can answer for (protocol, [quality])")
+    lines.append(f"next: {PUT_RIGHT}, then runner baseline" if warnings else "next: runner freeze")
     return lines, [item.as_json() for item in found]
 
 

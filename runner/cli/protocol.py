@@ -26,8 +26,9 @@ def freeze(session: Session) -> Output:
     """
     from runner.flows.plan_check import check_plan, plan_warnings
     from runner.flows.standing import lock_signer
-    from runner.judge.minimum import frozen_baselines, warnings_of
+    from runner.judge.minimum import PUT_RIGHT, frozen_baselines, spoken, warnings_of
     from runner.protocol.freeze import make_freeze
+    from runner.protocol.lockfile import has_attempts
 
     campaign = Campaign(session.root)
     check_plan(campaign)
@@ -63,13 +64,17 @@ def freeze(session: Session) -> Output:
     )
     lines += [f"  changed: {change}" for change in frozen.changes]
     baselines = frozen_baselines(campaign, lock)
-    warnings = (*plan_warnings(campaign), *frozen.warnings, *warnings_of(baselines))
-    lines += [f"  baseline: {check.reason}" for item in baselines for check in item.checks]
+    missed = warnings_of(baselines)
+    warnings = (*plan_warnings(campaign), *frozen.warnings, *missed)
+    lines += [f"  baseline: {spoken(check)}" for item in baselines for check in item.checks if check not in item.missed]
     lines += [f"  warning: {warning}" for warning in warnings]
     lines.append(f"  signed: {campaign.lock_signature} ({lock_signer(campaign)})")
     if frozen.outcome != "unchanged":
         lines += _SHOWS
-    lines.append("next: runner plan, runner rehearse --gpu NAME, runner measure --gpu NAME")
+    if missed and not has_attempts(campaign, lock):
+        lines.append(f"next: {PUT_RIGHT}, then runner baseline and runner freeze, as long as nothing was measured")
+    else:
+        lines.append("next: runner plan, runner rehearse --gpu NAME, runner measure --gpu NAME")
     data = {
         "outcome": frozen.outcome,
         "lock_sha256": lock.lock_sha256,

@@ -6,8 +6,10 @@ the baseline would be.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from decimal import Decimal
 
 from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
@@ -21,6 +23,9 @@ from runner.protocol.read import read_protocol
 from runner.protocol.reference import BaselineValues, Reference
 from runner.protocol.schema import Lock, Protocol
 
+PUT_RIGHT = "put another model, or a minimum that you can answer for, into the protocol ([model], [quality])"
+_SIGNIFICANT = 4
+_LONG = re.compile(r"(?<![\d./])\d+\.\d{5,}(?![\d/])")
 _CONSEQUENCE = "a variant that answers like it will be rejected, on any hardware"
 
 
@@ -41,7 +46,7 @@ class BaselineQuality:
         """What a missed minimum means, in one sentence; None where all are reached."""
         if not self.missed:
             return None
-        reasons = "; ".join(check.reason for check in self.missed)
+        reasons = "; ".join(spoken(check) for check in self.missed)
         return f"the baseline itself misses the minimum on {self.corpus_id}: {reasons}; {_CONSEQUENCE}"
 
     def as_json(self) -> dict[str, object]:
@@ -82,6 +87,22 @@ def baseline_warnings(campaign: Campaign) -> tuple[str, ...]:
 def warnings_of(baselines: Iterable[BaselineQuality]) -> tuple[str, ...]:
     """The warnings of those that miss their minimum."""
     return tuple(item.warning for item in baselines if item.warning is not None)
+
+
+def spoken(check: Check) -> str:
+    """The check's sentence with figures for people: 4 significant digits, more where they would touch the limit."""
+
+    def rounded(match: re.Match[str]) -> str:
+        if match[0] == check.limit:  # as somebody wrote it
+            return match[0]
+        value = Decimal(match[0])
+        for digits in range(_SIGNIFICANT, len(match[0])):
+            near = Decimal(f"{value:.{digits}g}")
+            if check.limit is None or near != Decimal(check.limit) or value == near:
+                return format(near, "f")
+        return match[0]
+
+    return _LONG.sub(rounded, check.reason)
 
 
 def _judged(

@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 from runner.cli.main import run
+from runner.cli.measure import _baseline_quality
 from runner.evidence.campaign import Campaign
+from runner.evidence.verdict import Check
 from runner.flows.rehearse import rehearse
 from runner.judge.campaign import judge_campaign
-from runner.judge.minimum import current_baselines, frozen_baselines
+from runner.judge.minimum import current_baselines, frozen_baselines, spoken
 from runner.protocol.freeze import freeze
 from tests.support.small_campaign import ROWS, make_attempt, make_campaign, store_attempt, write_predictions
 
@@ -72,3 +74,44 @@ def test_a_rehearsal_says_no(campaign: Campaign) -> None:
     (check,) = [check for check in found.checks if check.name == "baseline"]
     assert not check.passed and "misses the minimum" in check.found
     assert not found.passed
+
+
+def checked(value: str, fraction: str, limit: str, relation: str = "is below") -> Check:
+    reason = f"accuracy {fraction} = {value} {relation} {limit}"
+    return Check(name="metric", status="failed", found=fraction, limit=limit, reason=reason)
+
+
+@pytest.mark.parametrize(
+    ("check", "said"),
+    [
+        (checked("0.163333333333", "49/300", "0.85"), "accuracy 49/300 = 0.1633 is below 0.85"),
+        (checked("0.996666666667", "299/300", "0.85", "reaches"), "accuracy 299/300 = 0.9967 reaches 0.85"),
+        (checked("0.849999", "849999/1000000", "0.85"), "accuracy 849999/1000000 = 0.849999 is below 0.85"),
+        (checked("0.8499961", "8499961/10000000", "0.85"), "accuracy 8499961/10000000 = 0.849996 is below 0.85"),
+        (checked("0.5", "2/4", "0.75"), "accuracy 2/4 = 0.5 is below 0.75"),
+        (checked("0.99", "99/100", "0.994999999999"), "accuracy 99/100 = 0.99 is below 0.994999999999"),
+    ],
+)
+def test_m29_figures_for_people_are_short_and_never_touch_the_limit(check: Check, said: str) -> None:
+    """M29: 4 significant digits; a value below the limit never reads as the limit itself."""
+    assert spoken(check) == said
+
+
+def test_m29_a_missed_baseline_is_said_once_and_the_next_step_is_not_the_freeze(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """M29, M52: one sentence with short figures; exact ones for machines; who froze all the same is told so too."""
+    # One short text more, answered wrongly with the first five: 7/12 in all, the long ones all right.
+    rows = [*ROWS, ("d10", "text number 10", "neg", "long"), ("d11", "text number 11", "pos", "long")]
+    wrong = [(row[0], {"pos": "neg", "neg": "pos"}[row[2]]) for row in rows[:5]]
+    campaign = make_campaign(tmp_path, rows=rows, baseline=[*wrong, *((row[0], row[2]) for row in rows[5:])])
+    told, exact = _baseline_quality(campaign)
+    assert "7/12 = 0.583333333333" in json.dumps(exact)
+    assert run(["--campaign", str(campaign.root), "freeze"]) == 0
+    frozen = capsys.readouterr().out.splitlines()
+    for lines, last in ((told, "runner baseline"), (frozen, "as long as nothing was measured")):
+        said = "\n".join(lines)
+        assert said.count("7/12") == 1 and "7/12 = 0.5833 is below 0.80" in said
+        assert said.count("on stratum=long") == 1, "what is reached is said as well"
+        (step,) = [line for line in lines if line.startswith("next:")]
+        assert step.startswith("next: put another model, or a minimum that you can answer for") and step.endswith(last)
