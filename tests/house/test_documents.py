@@ -235,3 +235,9 @@ def test_every_room_is_explained() -> None:
     text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
     rooms = [path.parent.name for path in (ROOT / "runner").glob("*/__init__.py")]
     assert [room for room in rooms if f"`{room}/`" not in text] == []
+
+
+def test_lines_of_the_changelog_are_as_long_as_those_of_the_code() -> None:
+    """CHANGELOG: many write into it, and a long line hides what was changed in it."""
+    lines = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").splitlines()
+    assert [number for number, line in enumerate(lines, 1) if len(line) > 120] == []
