@@ -304,6 +304,7 @@ def _report(built: Built, campaign: Campaign, source: Source) -> list[str]:
     for name, split in facts["splits"].items():
         strata = ", ".join(f"{found['documents']} {stratum}" for stratum, found in split["strata"].items())
         lines.append(f"{name}: {split['documents']} documents ({strata}), records {split['records_sha256'][:16]}")
+    lines += _repeated(facts, built.folder)
     lines += [f"note: {note}" for note in facts["notes"]]
     lines.append(f"written: {built.folder}/ (data sheet: README.md)")
     if not facts["licence"] or not facts["permission"]:
@@ -343,6 +344,25 @@ def _read_and_left_out(facts: dict[str, Any]) -> list[str]:
         f"left out: {count} with the label {show_value(label)}, as asked for"
         for label, count in source["left_out_labels"].items()
     ]
+    return lines
+
+
+def _repeated(facts: dict[str, Any], folder: Path) -> list[str]:
+    """Texts that stand more than once; where their labels contradict each other, how often and where the list lies."""
+    lines = []
+    for source in (facts[name] for name in ("source", "tuning_source") if name in facts):
+        count, other = source["repeated_texts"], source["repeated_texts_with_other_labels"]
+        where = f" of {source['file']}" if "tuning_source" in facts else ""
+        if other:
+            lines.append(
+                f"warning: {count:,} documents{where} repeat the text of another one, {other:,} of them with another "
+                "label: no answer is right for both"
+            )
+        elif count:
+            lines.append(f"note: {count:,} documents{where} repeat the text of another one (blanks and case apart)")
+    if "contradictions" in facts:
+        found = facts["contradictions"]
+        lines.append(f"  the {found['documents']:,} documents with contradicting labels: {folder / found['file']}")
     return lines
 
 

@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 
 from runner.corpus import sheet
+from runner.corpus.contradictions import FILE as CONTRADICTIONS
+from runner.corpus.contradictions import write_contradictions
 from runner.corpus.overlap import find_overlap, refuse_overlap
 from runner.corpus.read import Document
 from runner.corpus.sample import choose
@@ -29,7 +31,7 @@ from runner.errors import InputRefused
 from runner.evidence.canonical import content_sha256, pretty_json
 from runner.evidence.files import write_atomic
 
-_OWN_FILES = {"README.md", "corpus.json", "final.csv", "tuning.csv", "labels.csv", "lengths.svg"}
+_OWN_FILES = {"README.md", "corpus.json", "final.csv", "tuning.csv", "labels.csv", "lengths.svg", CONTRADICTIONS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +189,9 @@ def _write(order: Order, final: Split, tuning: Split | None, fingerprints: list[
         "near_duplicates": _similarity(splits, folder),
         "notes": list(final.scan.notes),
     }
+    contradicting = write_contradictions(splits, folder)
+    if contradicting:
+        facts["contradictions"] = {"file": CONTRADICTIONS, "documents": contradicting}
     if tuning is not None and order.tuning_source is not None:
         facts["tuning_source"] = _source_facts(tuning, fingerprints[1], order.bands)
     facts["build_sha256"] = content_sha256(

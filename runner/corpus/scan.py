@@ -70,6 +70,17 @@ class Scan:
         same = keys[1:] == keys[:-1]
         return int(np.count_nonzero(same)), int(np.count_nonzero(same & (labels[1:] != labels[:-1])))
 
+    def contradicting(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Places of all documents whose text also stands with another label, and the number (0-based) of their text."""
+        order = np.lexsort((self.label, self.text_key))
+        keys, labels = self.text_key[order], self.label[order]
+        text = np.cumsum(np.concatenate(([0], keys[1:] != keys[:-1])))
+        other = np.bincount(text[1:][(keys[1:] == keys[:-1]) & (labels[1:] != labels[:-1])], minlength=text[-1] + 1) > 0
+        places = np.sort(order[other[text]])
+        # Numbered as they first stand in the source, so that the list can be read along with it.
+        _, first, number = np.unique(self.text_key[places], return_index=True, return_inverse=True)
+        return places.astype(np.int64), np.argsort(np.argsort(first))[number].astype(np.int64)
+
 
 class _Sound(NamedTuple):
     """A document without a fault."""

@@ -70,6 +70,7 @@ def data_sheet(facts: Mapping[str, Any]) -> str:
         f"- Choice: {'every document' if facts['everything'] else 'sampled'}, seed {facts['seed']}",
         f"- Lengths: tokens of the tokenizer `{facts['tokenizer']['tokenizer_sha256'][:16]}`, special ones {special}",
         f"- Fingerprint of the build: `{facts['build_sha256']}`",
+        *_contradiction_lines(facts),
         *(f"- Note: {_text(note)}" for note in facts["notes"]),
         "",
     ]
@@ -101,6 +102,13 @@ def _source_lines(title: str, source: Mapping[str, Any]) -> list[str]:
     for label, count in source["left_out_labels"].items():
         lines.append(f"- {count} documents with the label {_text(label)} were left out, as asked for")
     return lines
+
+
+def _contradiction_lines(facts: Mapping[str, Any]) -> list[str]:
+    if "contradictions" not in facts:
+        return []
+    found = facts["contradictions"]
+    return [f"- {found['documents']} documents stand with one text and several labels: listed in `{found['file']}`"]
 
 
 def _split_lines(name: str, split: Mapping[str, Any], bands: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -16,7 +16,7 @@ from runner.protocol.schema import Lock
 
 _CORPORA = PurePosixPath("protocol/corpus")
 _TABLES = {".csv", ".tsv", ".jsonl", ".ndjson", ".parquet"}
-_OF_THE_SHEET = {"labels.csv"}  # `runner corpus` writes it beside the splits: label, name
+_OF_THE_SHEET = {"labels.csv", "contradictions.csv"}  # `runner corpus` writes them beside the splits, without texts
 # Read by name or pattern: never a foreign model, whatever somebody puts into them.
 _OWN_FOLDERS = {"protocol", "protocol/baseline", "protocol/reference", "protocol/locks", "protocol/keys"}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from collections import Counter
@@ -243,6 +244,55 @@ def test_contradicting_labels_are_counted(shop: Shop, tmp_path: Path) -> None:
     source = make(tmp_path / "x.csv", rows)
     facts = shop.build(source, "--all", *WORDS)
     assert (facts["source"]["repeated_texts"], facts["source"]["repeated_texts_with_other_labels"]) == (2, 1)
+
+
+def test_contradicting_labels_are_said_and_listed(shop: Shop, tmp_path: Path) -> None:
+    """M7, M13: on the terminal with their number and where the list lies; the list has every one of them, no text."""
+    rows: list[tuple[str, ...]] = [
+        ("1", "once", "a"), ("2", "zwei", "b"), ("3", "same text", "a"), ("4", "ZWEI", "b"),
+        ("5", "Same  text", "b"), ("6", "third", "c"), ("7", "third", "a"), ("8", "same text", "a"),
+    ]  # fmt: skip
+    source = make(tmp_path / "x.csv", rows)
+    assert shop._call(source, "--name", "mine", "--all", *WORDS) == 0
+    said = shop.capsys.readouterr().out
+    listed = shop.folder() / "contradictions.csv"
+    assert "4 documents repeat the text of another one, 2 of them with another label" in said
+    assert f"the 5 documents with contradicting labels: {listed}" in said
+    assert listed.read_text(encoding="utf-8").splitlines() == [
+        "group,id,label,place,source,split",
+        "1,3,a,line 4,x.csv,final",
+        "1,5,b,line 6,x.csv,final",
+        "1,8,a,line 9,x.csv,final",
+        "2,6,c,line 7,x.csv,final",
+        "2,7,a,line 8,x.csv,final",
+    ]
+    assert "5 documents stand with one text and several labels" in (shop.folder() / "README.md").read_text("utf-8")
+    # Built again from corrected data, the old list is gone with the old folder.
+    make(source, [row for row in rows if row[0] not in ("5", "7")])
+    assert shop._call(source, "--name", "mine", "--all", "--replace", *WORDS) == 0
+    said = shop.capsys.readouterr().out
+    assert "note: 2 documents repeat the text of another one (blanks and case apart)" in said
+    assert "label" not in said.split("written:")[0].replace("labels", "") and not listed.exists()
+
+
+def test_contradictions_of_a_sample_name_the_split(shop: Shop, tmp_path: Path) -> None:
+    """M13: of a sample the list says which of them were taken, and it names both sources of two."""
+    rows = [*texts(9, "a", 3), ("x1", "alpha alpha alpha 0", "b")]
+    twin = (rows[0][0], rows[0][1])
+    source = make(tmp_path / "x.csv", [*rows[:-1], ("x1", twin[1], "b")])
+    other = make(tmp_path / "y.csv", [("t1", "tune me", "a"), ("t2", "tune me", "b")])
+    shop.build(source, "--band", "short:1-20:4", "--tuning-from", str(other), *WORDS)
+    found, chosen = (
+        list(csv.DictReader((shop.folder() / name).read_text(encoding="utf-8").splitlines()))
+        for name in ("contradictions.csv", "final.csv")
+    )
+    final = {row["id"] for row in chosen}
+    assert [(row["group"], row["id"], row["source"]) for row in found] == [
+        ("1", twin[0], "x.csv"), ("1", "x1", "x.csv"), ("2", "t1", "y.csv"), ("2", "t2", "y.csv"),
+    ]  # fmt: skip
+    assert [row["split"] for row in found] == [
+        *("final" if name in final else "" for name in (twin[0], "x1")), "tuning", "tuning",
+    ]  # fmt: skip
 
 
 def test_the_models_tokenizer_counts_and_its_fingerprint_is_kept(shop: Shop, tmp_path: Path) -> None:
