@@ -14,7 +14,7 @@ MAKEFLAGS += --no-print-directory
 # into a shell line and never expanded by make.
 PYTHON ?= python3
 USER_VARIABLES := PYTHON EXTRAS SYSTEM_TORCH CAMPAIGN GPU BATCHES SERIES PASSES HOURS DAYS LOTS ACCEPTED NOTE_LANG \
-  RENTAL FROM LICENCE PERMISSION TUNING ID_COLUMN TEXT_COLUMN LABEL_COLUMN GROUP_COLUMN SKIP_EMPTY ALL REPLACE DELIMITER CORPUS SIGNERS FIGURES TESTS \
+  RENTAL FROM LICENCE PERMISSION TUNING ID_COLUMN TEXT_COLUMN LABEL_COLUMN GROUP_COLUMN SKIP_EMPTY ALL REPLACE DELIMITER ENCODING TUNING_FROM CORPUS SIGNERS FIGURES TESTS \
   DOCUMENTS LEDGER TO TARIFFS ATTEMPT REASON RULE \
   NNODES NODE_RANK RDZV_ENDPOINT RDZV_BACKEND RDZV_ID MODEL DEVICE
 $(foreach name,$(USER_VARIABLES),$(eval override $(name) := $$(value $(name))))
@@ -138,12 +138,13 @@ lab: $(INSTALLED) ## Everything for working by hand into lab/: instructions, bla
 protocol: $(INSTALLED) ## Start a quality protocol of your own; asks what it needs to know
 	@$(RUNNER) protocol new $(STATUS)
 
-corpus: $(INSTALLED) ## Build a corpus: FROM=my.csv LICENCE=... PERMISSION=... [ID_COLUMN=no TEXT_COLUMN=body LABEL_COLUMN=class] [TUNING=500] [GROUP_COLUMN=region] [SKIP_EMPTY=1] [ALL=1] [REPLACE=1] [CORPUS=name] [DELIMITER=;]
+corpus: $(INSTALLED) ## Build a corpus: FROM=my.csv LICENCE=... PERMISSION=... [ID_COLUMN=no TEXT_COLUMN=body LABEL_COLUMN=class] [ALL=1] [TUNING=500 or TUNING_FROM=train.csv] [GROUP_COLUMN=region] [SKIP_EMPTY=1] [REPLACE=1] [CORPUS=name] [DELIMITER=;] [ENCODING=cp1252]
 	@$(call NEED,FROM)
 	@$(RUNNER) corpus $${FROM:+--from "$$FROM"} $${LICENCE:+--licence "$$LICENCE"} $${PERMISSION:+--permission "$$PERMISSION"} \
 	  $${ID_COLUMN:+--id-column "$$ID_COLUMN"} $${TEXT_COLUMN:+--text-column "$$TEXT_COLUMN"} \
 	  $${LABEL_COLUMN:+--label-column "$$LABEL_COLUMN"} $${TUNING:+--tuning "$$TUNING"} $${GROUP_COLUMN:+--group-column "$$GROUP_COLUMN"} \
-	  $${CORPUS:+--name "$$CORPUS"} $${DELIMITER:+--delimiter "$$DELIMITER"} \
+	  $${CORPUS:+--name "$$CORPUS"} $${DELIMITER:+--delimiter "$$DELIMITER"} $${ENCODING:+--encoding "$$ENCODING"} \
+	  $${TUNING_FROM:+--tuning-from "$$TUNING_FROM"} \
 	  $$(case "$$ALL" in (''|0|no) ;; (*) echo --all ;; esac) $$(case "$$REPLACE" in (''|0|no) ;; (*) echo --replace ;; esac) \
 	  $$(case "$$SKIP_EMPTY" in (''|0|no) ;; (*) echo --skip-empty ;; esac) $(STATUS)
 

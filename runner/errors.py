@@ -154,7 +154,7 @@ class NotAccepted(RunnerError):
 
 
 def gathered(*checks: Callable[[], object]) -> None:
-    """Run checks that do not need each other; what one or several of them refuse is one refusal.
+    """Run checks that do not need each other; what one or several of them refuse is one refusal, and said once.
 
     A single refusal is raised as it is. Of several, `what`, place and next step of each stand in `details`; the place
     of the whole is that of the first. Raises: InputRefused.
@@ -164,7 +164,7 @@ def gathered(*checks: Callable[[], object]) -> None:
         try:
             check()
         except InputRefused as error:
-            refused += error.parts or [error]
+            refused += [one for one in error.parts or [error] if str(one) not in {str(other) for other in refused}]
     if len(refused) == 1:
         raise refused[0]
     if refused:

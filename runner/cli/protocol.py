@@ -31,8 +31,7 @@ def freeze(session: Session) -> Output:
     from runner.protocol.lockfile import has_attempts
 
     campaign = Campaign(session.root)
-    check_plan(campaign)
-    frozen = make_freeze(campaign)
+    frozen = make_freeze(campaign, lambda: check_plan(campaign))
     lock, judgement = frozen.lock, frozen.lock.judgement
     quality = lock.protocol.quality
     lines = [

@@ -28,8 +28,7 @@ def column_places(header: Sequence[str], columns: Sequence[str], file: Path) -> 
             near = [other for other in header if other.strip().casefold() == name.strip().casefold()]
             found = ", ".join(show_value(other) for other in header[:20])
             hint = f"is {show_value(near[0])} meant? Column names are compared exactly" if near else NAME_THE_COLUMNS
-            if len(header) == 1 and any(mark in header[0] for mark in ";\t|"):
-                hint = "the fields seem to be separated by something other than a comma"
+            hint = other_delimiter(header, columns) or hint
             raise InputRefused(
                 f"{what}; there are: {found}",
                 file=file,
@@ -38,3 +37,17 @@ def column_places(header: Sequence[str], columns: Sequence[str], file: Path) -> 
                 next_step=hint,
             )
     return tuple(list(header).index(name) for name in columns)
+
+
+def other_delimiter(header: Sequence[str], columns: Sequence[str]) -> str | None:
+    """What to type where the header would hold the columns, or more than one, with another mark between them."""
+    line = ",".join(header)
+    for mark, shown in ((";", "';'"), ("\t", "tab"), ("|", "'|'")):
+        parts = {part.strip(' "') for part in line.split(mark)}
+        if len(parts) > 1 and (len(header) == 1 or parts >= set(columns)):
+            make = shown.replace("'", '"')
+            return (
+                f"the fields seem to be separated by {shown}: runner corpus --delimiter {shown} reads such a file "
+                f"(make corpus ... DELIMITER={make})"
+            )
+    return None

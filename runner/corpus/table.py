@@ -18,7 +18,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from runner.corpus.columns import column_places
+from runner.corpus.columns import column_places, other_delimiter
 from runner.errors import InputRefused, show_value
 from runner.evidence.canonical import strict_hooks
 
@@ -190,12 +190,15 @@ def _csv_records(reader: Any, file: Path, style: CsvStyle) -> Iterator[tuple[int
         try:
             cells = next(reader, None)
         except csv.Error as error:
+            text = _text_of_line(file, line, style.encoding)
+            other = other_delimiter([text], ()) if line == 1 and style.delimiter is None else None
             raise InputRefused(
                 f"not valid CSV: {error}",
                 file=file,
                 line=line,
-                value=_text_of_line(file, line, style.encoding),
-                next_step="close the quotation marks of each field, and double every one inside a quoted field",
+                value=text,
+                next_step=other
+                or "close the quotation marks of each field, and double every one inside a quoted field",
             ) from None
         except UnicodeError:
             raise _undecodable(file, style.encoding) from None
@@ -230,7 +233,7 @@ def _skip_mark(raw: Any, file: Path, encoding: str, note: Callable[[str], None])
         raw.seek(len(codecs.BOM_UTF8))
         return
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) and encoding == "utf-8":
-        raise InputRefused("the file is UTF-16, not UTF-8", file=file, next_step="save it again as UTF-8")
+        raise InputRefused("the file is UTF-16, not UTF-8", file=file, next_step=_name_the_encoding("utf-16"))
     raw.seek(0)
 
 
@@ -248,9 +251,17 @@ def _undecodable(file: Path, encoding: str) -> InputRefused:
                     file=file,
                     line=number,
                     column=column,
-                    next_step="save the file as UTF-8",
+                    next_step=_name_the_encoding("cp1252"),
                 )
-    return InputRefused(f"not {encoding.upper()}", file=file, next_step="save the file as UTF-8")
+    return InputRefused(f"not {encoding.upper()}", file=file, next_step=_name_the_encoding("cp1252"))
+
+
+def _name_the_encoding(likely: str) -> str:
+    windows = ", as Windows writes (or latin-1, iso-8859-9, ...)" if likely == "cp1252" else ""
+    return (
+        f"save the file as UTF-8, or say how it is written: runner corpus --encoding {likely}{windows}; "
+        f"make corpus ... ENCODING={likely}"
+    )
 
 
 # ---- JSON Lines ------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import secrets
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -75,12 +75,15 @@ def freeze(campaign: Campaign) -> Lock:
     return make_freeze(campaign).lock
 
 
-def make_freeze(campaign: Campaign) -> Frozen:
-    """Collect, compare with the lock that is there, write a new one where that is allowed."""
+def make_freeze(campaign: Campaign, *checks: Callable[[], object]) -> Frozen:
+    """Collect, compare with the lock that is there, write a new one where that is allowed.
+
+    `checks`: further ones of rooms above; what they refuse is said together with everything else.
+    """
     protocol, plan = read_protocol(campaign.protocol), read_plan(campaign.plan)
     with _staging_folder(campaign) as staging:
         before = read_lock(campaign) if campaign.lock.is_file() else None
-        collected = _collected(campaign, protocol, plan, staging, first=before is None)
+        collected = _collected(campaign, protocol, plan, staging, checks, first=before is None)
         variants = expand(protocol, max_length=collected.judgement.max_length)
         changes = () if before is None else judgement_changes(before.judgement, collected.judgement)
         if before is not None and not changes:
@@ -100,7 +103,15 @@ def make_freeze(campaign: Campaign) -> Frozen:
     return Frozen(lock, outcome, changes, (), warnings)
 
 
-def _collected(campaign: Campaign, protocol: Protocol, plan: Plan, staging: Path, *, first: bool) -> Collected:
+def _collected(
+    campaign: Campaign,
+    protocol: Protocol,
+    plan: Plan,
+    staging: Path,
+    checks: tuple[Callable[[], object], ...] = (),
+    *,
+    first: bool,
+) -> Collected:
     """The judgement; at a first freeze what is left as shipped is refused together with what does not fit."""
     found: list[Collected] = []
 
@@ -111,7 +122,7 @@ def _collected(campaign: Campaign, protocol: Protocol, plan: Plan, staging: Path
         if first:
             refuse_example(protocol, plan, campaign.protocol, campaign.plan)
 
-    gathered(as_shipped, collecting)
+    gathered(as_shipped, *checks, collecting)
     return found[0]
 
 

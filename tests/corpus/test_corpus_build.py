@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import shlex
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -645,6 +646,37 @@ def test_a_semicolon_file_of_any_name(shop: Shop, tmp_path: Path) -> None:
     source.write_text("7;a b;c\n8;d e;f\n", encoding="utf-8")
     shop.build(source, "--kind", "csv", "--delimiter", ";", "--header", "id,text,label", "--all", *WORDS)
     assert [item.id for item in read_corpus(shop.folder() / "final.csv").documents] == ["7", "8"]
+
+
+@pytest.mark.parametrize(
+    ("header", "named"),
+    [
+        ("id;text;label", "--delimiter ';'"),
+        ("id\ttext\tlabel", "--delimiter tab"),
+        ('"id"|"text"|"label"', "--delimiter '|'"),
+        ("id;text;label;price,tax", "--delimiter ';'"),
+    ],
+)
+def test_m7_another_delimiter_is_named_with_its_option(header: str, named: str, shop: Shop, tmp_path: Path) -> None:
+    """M7, M53: the option and the variable of make; what is named works, as it was copied."""
+    source = tmp_path / "x.csv"
+    mark = next(mark for mark in ";\t|" if mark in header)
+    rows = [mark.join((str(number), f"text {number}", "a", "1")[: header.count(mark) + 1]) for number in range(3)]
+    source.write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
+    message = shop.refuse(source, "--all", *WORDS)
+    assert named in message and "corpus ... DELIMITER=" in message
+    shop.build(source, *shlex.split(named), "--all", *WORDS)
+
+
+@pytest.mark.parametrize(("written", "named"), [("cp1252", "cp1252"), ("utf-16", "utf-16")])
+def test_m7_another_encoding_is_named_with_its_option(written: str, named: str, shop: Shop, tmp_path: Path) -> None:
+    """M7, M53: a file as Excel on Windows writes it."""
+    source = tmp_path / "x.csv"
+    source.write_bytes("id,text,label\n1,Grüße,ü\n2,größer – €,ä\n".encode(written))
+    message = shop.refuse(source, "--all", *WORDS)
+    assert f"--encoding {named}" in message and f"ENCODING={named}" in message
+    shop.build(source, "--encoding", named, "--all", *WORDS)
+    assert read_corpus(shop.folder() / "final.csv").documents[1].text == "größer – €"
 
 
 # ---- parts ---------------------------------------------------------------------------------------

@@ -155,6 +155,8 @@ def test_what_is_not_given_is_not_passed(front_door: Path) -> None:
         ("corpus", ["FROM=a.csv", "SKIP_EMPTY=0", "ALL=0", "REPLACE=no"], ["corpus", "--from", "a.csv"]),
         ("corpus", ["FROM=a.csv", "ALL=1", "REPLACE=1", "CORPUS=mine", "DELIMITER=;"],
          ["corpus", "--from", "a.csv", "--name", "mine", "--delimiter", ";", "--all", "--replace"]),
+        ("corpus", ["FROM=a.csv", "TUNING_FROM=the train.csv", "ENCODING=cp1252"],
+         ["corpus", "--from", "a.csv", "--encoding", "cp1252", "--tuning-from", "the train.csv"]),
         ("corpus", ["FROM=a.csv", "ID_COLUMN=ticket no", "TEXT_COLUMN=body", "LABEL_COLUMN=class"],
          ["corpus", "--from", "a.csv", "--id-column", "ticket no", "--text-column", "body", "--label-column", "class"]),
     ],

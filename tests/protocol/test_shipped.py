@@ -131,6 +131,28 @@ def test_m3_everything_that_stands_in_the_way_of_a_freeze_is_named_at_once(
     assert not campaign.lock.exists()
 
 
+def test_m34_faults_of_the_plan_are_named_with_the_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """M34: a plan that ends before it starts and fields left open are one refusal, at the first freeze and later."""
+    campaign = make_campaign(tmp_path)
+    plan, text = campaign.plan.read_text(encoding="utf-8"), campaign.protocol.read_text(encoding="utf-8")
+    campaign.plan.write_text(plan.replace('end = "2026-12-28T12:00"', 'end = "2026-12-28T08:00"'), encoding="utf-8")
+    campaign.protocol.write_text(
+        text.replace("final = ", 'licence = "FILL IN: terms of the texts"\nfinal = ', 1), encoding="utf-8"
+    )
+    assert run(["--campaign", str(tmp_path), "freeze"]) == 2
+    shown = capsys.readouterr().err
+    assert "2 things are to be put right first" in shown
+    assert "corpus[1].licence" in shown and "plan.toml" in shown and "2026-12-28T08:00" in shown
+    assert not campaign.lock.exists()
+    campaign.protocol.write_text(text, encoding="utf-8")
+    assert run(["--campaign", str(tmp_path), "freeze"]) == 2, "the plan alone"
+    assert not campaign.lock.exists()
+    campaign.plan.write_text(plan, encoding="utf-8")
+    assert run(["--campaign", str(tmp_path), "freeze"]) == 0
+    campaign.plan.write_text(plan.replace('end = "2026-12-28T12:00"', 'end = "2026-12-28T08:00"'), encoding="utf-8")
+    assert run(["--campaign", str(tmp_path), "freeze"]) == 2, "frozen again, the plan is still looked at"
+
+
 def test_m2_the_baseline_says_first_what_the_freeze_will_refuse(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
