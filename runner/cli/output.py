@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,10 +35,15 @@ class Session:
     root: Path
 
 
+# The folder of the command that runs: what is said meanwhile is about this campaign too.
+_root: ContextVar[Path] = ContextVar("root", default=Path())
+
+
 def write_line(text: str, *, error: bool = False, for_people: bool = True) -> None:
     """Print; what the terminal's encoding cannot show is written as an escape, never a traceback.
 
     For people, control characters in names and records are escaped: they would act on the terminal.
+    What goes to standard error names the campaign in its commands, as results and refusals do.
     A reader that went away (`runner ... | head`) or a closed stream loses the text, not the work. A disk that is full
     is said: NotAccepted.
     """
@@ -45,6 +51,7 @@ def write_line(text: str, *, error: bool = False, for_people: bool = True) -> No
     if stream is None:
         return
     encoding = stream.encoding or "ascii"
+    text = _for_campaign(text, _root.get()) if error and for_people else text
     text = show_lines(text) if for_people else text
     try:
         click.echo(text.encode(encoding, "backslashreplace").decode(encoding), err=error)
@@ -100,6 +107,7 @@ def runner_command(name: str, **attributes: Any) -> Callable[[Callable[..., Outp
         def call(context: click.Context, /, *, as_json: bool, **options: Any) -> None:
             session = context.find_object(Session)
             root = Path() if session is None else session.root
+            token = _root.set(root)
             try:
                 output = function(session, **options)
             except RunnerError as error:
@@ -108,6 +116,8 @@ def runner_command(name: str, **attributes: Any) -> Callable[[Callable[..., Outp
                 if as_json:
                     write_line(json.dumps(error.as_json(), ensure_ascii=False, sort_keys=True), for_people=False)
                 raise
+            finally:
+                _root.reset(token)
             if as_json:
                 text = json.dumps(output.data, ensure_ascii=False, sort_keys=True, allow_nan=False)
                 write_line(text, for_people=False)

@@ -7,10 +7,13 @@ import os
 import re
 from pathlib import Path
 
+import click
 import pytest
 
 from runner.cli.hints import name_campaign
 from runner.cli.main import COMMANDS, run
+from runner.cli.output import Output, Session, runner_command, write_line
+from runner.cli.progress import make_progress
 from tests.house.test_command_line import NEED_NO_CAMPAIGN, NOTHING_THERE
 from tests.support.small_campaign import ROWS, make_attempt, make_campaign, store_attempt, write_predictions
 
@@ -51,6 +54,28 @@ def test_every_step_of_the_chain_names_the_campaign(tmp_path: Path, capsys: pyte
             store_attempt(campaign, make_attempt(campaign, read_lock(campaign), path))
     assert f"next: runner --campaign '{root}' plan, runner --campaign '{root}' rehearse --gpu NAME" in seen[0]
     assert f"next: runner --campaign '{root}' decide" in seen[2]
+
+
+def test_progress_and_warnings_go_the_same_way(capsys: pytest.CaptureFixture[str]) -> None:
+    """Issue 2: what is said while a command runs names the campaign in its commands too."""
+
+    @runner_command("anything")
+    def anything(session: Session) -> Output:
+        """Says what a run says."""
+        make_progress().notice("runner validate shows them")
+        write_line("warning: as it was: make freeze", error=True)
+        return Output(["runner decide"], document=True)
+
+    context = click.Context(anything, obj=Session(Path("/c")))
+    with pytest.raises(click.exceptions.Exit):
+        context.invoke(anything, as_json=False)
+    shown = capsys.readouterr()
+    assert shown.err.splitlines() == [
+        "note: runner --campaign /c validate shows them", "warning: as it was: make CAMPAIGN=/c freeze",
+    ]  # fmt: skip
+    assert shown.out == "runner decide\n", "a document is printed as it is"
+    write_line("runner validate", error=True)
+    assert capsys.readouterr().err == "runner validate\n", "the next command of this process has a folder of its own"
 
 
 def test_where_no_campaign_was_given_the_commands_stay_short(
