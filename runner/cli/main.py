@@ -11,6 +11,7 @@ import importlib
 import json
 import os
 import re
+import shlex
 import sys
 import tempfile
 import traceback
@@ -21,7 +22,7 @@ import click
 
 from runner import __version__
 from runner.cli.output import Session, write_line
-from runner.errors import InputRefused, NotAccepted, RunnerError, show_value
+from runner.errors import InputRefused, NotAccepted, RunnerError
 
 # name: (module below runner.cli, attribute, one-line help)
 COMMANDS: dict[str, tuple[str, str, str]] = {
@@ -70,10 +71,11 @@ PARTS = {
     "measure": ("torch", "transformers", "safetensors", "huggingface_hub", "pynvml", "psutil"),
     "report": (
         "jinja2", "markdown_it", "mdit_py_plugins", "yaml", "babel", "matplotlib", "weasyprint", "pydyf", "fontTools",
-        "pikepdf", "pyhanko", "cryptography",
+        "pikepdf", "pyhanko", "cryptography", "pypdfium2",
     ),
 }  # fmt: skip
 
+_PARTS_OF_A_CAMPAIGN = {"protocol", "records", "verdicts", "note", "archive", "templates"}
 _HALF_WRITTEN = re.compile(r"\.(.+)\.\d+\.tmp")
 _PREPARED = re.compile(r"\.(?:note|freeze|again|reprice)-\w+")
 # What helps where the system refused, by its error number.
@@ -91,6 +93,10 @@ _WHAT_HELPS = {
 }
 
 _NAME_WIDTH = max(map(len, COMMANDS))
+
+
+class _NoCampaign(InputRefused):
+    """Refused before a command that could print it as JSON was reached."""
 
 
 class LazyGroup(click.Group):
@@ -124,9 +130,34 @@ class LazyGroup(click.Group):
 @click.pass_context
 def cli(context: click.Context, campaign: Path) -> None:
     """Which GPU rental processes all documents, well enough and in time, for the smallest budget?"""
-    if not campaign.is_dir() and context.invoked_subcommand != "protocol":
-        raise click.BadParameter(f"there is no such folder: {show_value(campaign)}", context, param_hint="--campaign")
+    if campaign != Path():
+        _check_place(campaign, context.invoked_subcommand)
     context.obj = Session(root=campaign)
+
+
+def _check_place(campaign: Path, command: str | None) -> None:
+    """Refuse a folder that is not there, and a part of a campaign named in place of the whole."""
+    if not campaign.is_dir() and command != "protocol":
+        where = shlex.quote(str(campaign))
+        raise _NoCampaign(
+            "there is no such folder",
+            column="--campaign",
+            value=campaign,
+            next_step=f"check the path; a new campaign begins with runner --campaign {where} protocol new, or with "
+            f"runner again NOTE_OR_ARCHIVE {where}",
+        )
+    above = campaign.resolve().parent
+    if campaign.resolve().name in _PARTS_OF_A_CAMPAIGN and _is_campaign(above) and not _is_campaign(campaign):
+        raise _NoCampaign(
+            f"this is the folder {campaign.resolve().name}/ of a campaign, not the campaign",
+            column="--campaign",
+            value=campaign,
+            next_step=f"name the folder above it: --campaign {shlex.quote(str(above))} (make: CAMPAIGN=...)",
+        )
+
+
+def _is_campaign(folder: Path) -> bool:
+    return (folder / "protocol" / "quality-protocol.toml").is_file()
 
 
 def main() -> None:
@@ -149,6 +180,8 @@ def run(arguments: list[str]) -> int:
             return _refuse(InputRefused(ended, next_step="give the answers as options; --help lists them"), arguments)
         stopped = NotAccepted("interrupted", next_step="run the same command again: what was recorded stays")
         return _refuse(stopped, arguments)
+    except _NoCampaign as error:
+        return _refuse(error, arguments)
     except RunnerError as error:
         write_line(f"error: {error}", error=True)
         return error.exit_code
