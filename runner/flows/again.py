@@ -12,13 +12,16 @@ from pathlib import Path, PurePosixPath
 
 from runner.errors import InputRefused, show_value
 from runner.evidence.campaign import Campaign
-from runner.evidence.checks import note_id
 from runner.flows.foreign import shell_word
+from runner.flows.note_state import note_state
 from runner.flows.source import open_campaign
+from runner.note.build import OWN_TEMPLATES
 from runner.protocol.modelfiles import frozen_model
 from runner.protocol.read import read_plan, read_protocol
 from runner.protocol.schema import Lock
 from runner.protocol.toml import read_toml
+
+_RENTAL_EXAMPLE = "rental.example.toml"
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,8 @@ def set_up_again(source: Path, target: Path, *, model: str | None = None, revisi
     target.parent.mkdir(parents=True, exist_ok=True)
     with open_campaign(source) as old:
         lock = Lock.load(old.lock)
-        identity = note_id(old)
+        state = note_state(old)
+        identity = state.signed_id or state.decision_id
         staging = Path(tempfile.mkdtemp(prefix=".again-", dir=target.parent))
         try:
             new = Campaign(staging)
@@ -72,6 +76,11 @@ def _copy(old: Campaign, new: Campaign, lock: Lock, *, keep_model: bool) -> tupl
     shutil.copyfile(old.tariffs, new.tariffs)
     if old.templates.is_dir():
         shutil.copytree(old.templates, new.templates)
+    # No archive holds it, since no rental record belongs to a note; whoever archives again starts from it.
+    for folder in (old.protocol_dir, OWN_TEMPLATES.parent / "protocol"):
+        if (folder / _RENTAL_EXAMPLE).is_file():
+            shutil.copyfile(folder / _RENTAL_EXAMPLE, new.protocol_dir / _RENTAL_EXAMPLE)
+            break
     for corpus in lock.judgement.corpora:
         for file in (*corpus.final, *corpus.tuning):
             if not _copy_file(old, new, file.path):
@@ -142,5 +151,8 @@ def _next_steps(new: Campaign, missing: tuple[str, ...], model: str | None) -> I
     if model is not None:
         yield f"runner --campaign {root} baseline   (the model is another one)"
     yield f"runner --campaign {root} freeze"
-    yield f"runner --campaign {root} measure --gpu ..."
-    yield f"(this folder has no Makefile: in the clone of this project, make CAMPAIGN={root} freeze, and so on)"
+    yield f"runner --campaign {root} measure --gpu NAME"
+    yield "this folder holds no code: call make and runner from the clone of this project"
+    yield f"  with make: make freeze CAMPAIGN={root}, and so on; make help lists the targets"
+    yield "  on a rental: copy the clone there, and this folder into it as again/, then make measure ... CAMPAIGN=again"
+    yield f"  for the archive: cp {root}/protocol/{_RENTAL_EXAMPLE} {root}/rental.toml, then fill it in"

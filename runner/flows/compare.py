@@ -11,9 +11,9 @@ from typing import Any
 from runner.decide.model import Balance, BalanceRow, Decision, Summary
 from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
-from runner.evidence.checks import note_id
 from runner.evidence.manifest import Manifest
 from runner.evidence.repricing import read_repricing
+from runner.flows.note_state import NoteState, note_state
 from runner.flows.source import open_campaign
 from runner.pricing.core import Catalogue
 from runner.pricing.tariffs import load_catalogue
@@ -30,7 +30,7 @@ class Side:
     """One campaign, as its files say."""
 
     name: str
-    note_id: str
+    note: NoteState
     lock: Lock
     decision: Decision
     balance: Balance
@@ -83,7 +83,7 @@ class Comparison:
 
     def lines(self) -> Iterator[str]:
         for letter, side in (("A", self.a), ("B", self.b)):
-            yield f"{letter}: {side.name}, note {side.note_id}: {side.decision.chosen or 'undecided'}"
+            yield f"{letter}: {side.name}, {side.note.words}: {side.decision.chosen or 'undecided'}"
             if side.repriced_from is not None:
                 yield f"   {_repriced(letter, side, self)}"
         yield ""
@@ -121,15 +121,22 @@ class Comparison:
 
 
 def _side_json(side: Side) -> dict[str, str | None]:
+    """`note_id`: that of the signed note (null: none); `stale`: why it is not that of `decision_id` any more."""
     return {
-        "name": side.name, "note_id": side.note_id, "chosen": side.decision.chosen, "repriced_from": side.repriced_from,
-    }  # fmt: skip
+        "name": side.name,
+        "note_id": side.note.signed_id,
+        "decision_id": side.note.decision_id,
+        "stale": side.note.why,
+        "chosen": side.decision.chosen,
+        "repriced_from": side.repriced_from,
+    }
 
 
 def _repriced(letter: str, side: Side, both: Comparison) -> str:
     """Two notes of the same measurements are no second measurement: that is said before any figure."""
     other, name = (both.b, "B") if letter == "A" else (both.a, "A")
-    which = f"{name}, note {other.note_id}" if side.repriced_from == other.note_id else f"note {side.repriced_from}"
+    same = side.repriced_from in (other.note.signed_id, other.note.decision_id)
+    which = f"{name}, note {side.repriced_from}" if same else f"note {side.repriced_from}"
     return f"{letter} prices the measurements of {which} again: nothing was measured for it"
 
 
@@ -157,7 +164,7 @@ def _side(campaign: Campaign, path: Path) -> Side:
             raise InputRefused("this campaign is not decided yet", file=file, next_step=command)
     return Side(
         name=str(path),
-        note_id=note_id(campaign),
+        note=note_state(campaign),
         lock=Lock.load(campaign.lock),
         decision=Decision.load(campaign.decision),
         balance=Balance.load(campaign.balance),

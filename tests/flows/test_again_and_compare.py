@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -16,8 +17,10 @@ from runner.evidence.campaign import Campaign
 from runner.flows.again import set_up_again
 from runner.flows.archive import make_archive
 from runner.flows.compare import compare
+from runner.flows.note_state import note_state
 from runner.note.build import note_markdown
 from runner.note.i18n import load_catalogue
+from runner.pricing.rental import read_rental
 from runner.protocol.freeze import freeze, make_freeze
 from runner.protocol.read import read_protocol
 from runner.protocol.schema import Lock
@@ -48,6 +51,16 @@ def test_the_same_experiment_from_an_archive(archive: Path, reported: Path, tmp_
     assert lock.protocol.quality == old.protocol.quality
     assert lock.variants == old.variants
     assert made.note_id in new.protocol.read_text(encoding="utf-8")
+
+
+def test_m46_the_new_folder_has_the_form_of_a_rental_record(archive: Path, tmp_path: Path) -> None:
+    """M46, M47: step 4 of README begins with it, and no archive carries it; what is printed for it works as it is."""
+    made = set_up_again(archive, tmp_path / "my new")
+    (line,) = [step for step in made.next_steps if "rental.example.toml" in step]
+    command = line.split(": ", 1)[1].split(", then")[0]
+    subprocess.run(command, shell=True, check=True, timeout=30)
+    with pytest.raises(InputRefused, match="fill"):
+        read_rental(made.folder / "rental.toml")
 
 
 @pytest.mark.parametrize("seen", [True, False])
@@ -169,6 +182,33 @@ def test_m27_m38_rows_of_several_corpora_and_seeds_can_be_told_apart(reported: P
     assert sum(line.startswith(f"cpu.b1 on {first.corpus_id}, seed {first.seed} ") for line in lines) == 1
     assert sum(line.startswith(f"cpu.b1 on other, seed {first.seed + 1} ") for line in lines) == 1
     assert len({line.index(" s ") for line in lines if line.startswith("cpu.")}) == 1, "columns stand under each other"
+
+
+def test_a_decision_without_a_note_is_called_none(archive: Path, faster: Path) -> None:
+    """M47: the id of a note is that of the signed one; what was only decided has none."""
+    found = compare(archive, faster)
+    first, second = list(found.lines())[:2]
+    assert f", note {found.a.note.signed_id}: cpu.b8" in first and "stale" not in first
+    assert second == f"B: {faster}, decided, no note signed: cpu.b8"
+    assert found.as_json()["b"]["note_id"] is None and found.as_json()["b"]["stale"] is None
+
+
+def test_a_stale_note_is_said_to_be_stale(reported: Path, tmp_path: Path) -> None:
+    """M47: attempts recorded since, and a decision made again since: the signed id stands, with what happened since."""
+    root = tmp_path / "c"
+    shutil.copytree(reported, root)
+    campaign, signed = Campaign(root), note_state(Campaign(root))
+    assert not signed.stale and signed.signed_id == signed.decision_id
+    right = [(row[0], row[2]) for row in ROWS]
+    path = write_predictions(campaign.predictions / "a009.parquet", right)
+    lock = Lock.load(campaign.lock)
+    store_attempt(campaign, make_attempt(campaign, lock, path, number=9, variant="b1", pass_seconds=9.0))
+    (line, *_) = compare(root, reported).lines()
+    assert f"note {signed.signed_id}, which is stale: 1 attempt recorded since it was signed:" in line
+    assert run(["--campaign", str(root), "validate"]) == run(["--campaign", str(root), "decide"]) == 0
+    found = compare(root, reported)
+    assert found.as_json()["a"]["stale"] == "1 attempt recorded and decided again since it was signed"
+    assert found.as_json()["a"]["note_id"] == signed.signed_id != found.as_json()["a"]["decision_id"]
 
 
 def test_changed_prices_and_models_are_named(reported: Path, tmp_path: Path) -> None:
