@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from runner.cli.output import Output, Session, runner_command
+from runner.cli.output import Output, Session, runner_command, write_line
 from runner.cli.seal import LANGUAGE_METAVAR
 from runner.cli.values import named_as
 from runner.cli.window import END, START, ZONE, hours_number, span, tasks_window
@@ -17,7 +17,7 @@ from runner.evidence.campaign import Campaign
 from runner.pricing import core
 from runner.pricing.catalogues import Listed, Wanted, cheapest_by_currency, side_by_side
 from runner.pricing.formats import load_formatted_catalogue, read_number_format
-from runner.pricing.tariffs import load_catalogue, refusals
+from runner.pricing.tariffs import future_dates, load_catalogue, refusals
 from runner.pricing.times import seconds_of
 
 
@@ -65,7 +65,11 @@ def price(
     number_format: Path | None,
 ) -> Output:
     """Committed cost of a package; the 3, 7 and 30 day packages and which of them cover a window."""
-    catalogues = [_catalogue(file, number_format) for file in tariffs or (Campaign(session.root).tariffs,)]
+    files = tariffs or (Campaign(session.root).tariffs,)
+    catalogues = [_catalogue(file, number_format) for file in files]
+    for file, catalogue in zip(files, catalogues, strict=True):
+        for text in future_dates(catalogue, gpu=gpu, file=file):
+            write_line(f"warning: {text}", error=True)
     if tasks is not None and any(one is not None for one in (window_hours, start, end)):
         raise InputRefused(
             "--tasks and another window ask for the same thing", column="--tasks", next_step="give one of them"

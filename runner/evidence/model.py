@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from runner.errors import InputRefused
 from runner.evidence.canonical import load_json_file, loads_strict, pretty_json
@@ -16,8 +16,14 @@ Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Bytes = Annotated[int, Field(ge=0)]
 Count = Annotated[int, Field(ge=0)]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-DecimalText = Annotated[str, Field(pattern=r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?$")]
-"""A decimal kept as text (money, thresholds), parsed by `runner.units.parse_decimal`."""
+
+
+def _one_zero(text: str) -> str:
+    return text.removeprefix("-") if text.startswith("-0") and not text.strip("-0.") else text
+
+
+DecimalText = Annotated[str, Field(pattern=r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?$"), AfterValidator(_one_zero)]
+"""A decimal kept as text (money, thresholds), parsed by `runner.units.parse_decimal`. Zero has no sign."""
 UtcText = Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,6})?Z$")]
 SafeName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,119}$")]
 """A name that becomes part of a file name: no separators, no leading dot."""

@@ -10,6 +10,7 @@ from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
 from runner.pricing.core import PACKAGE_DAYS, covers, hours_text
 from runner.pricing.planfile import check_configurations, check_plan_file, read_window
+from runner.pricing.tariffs import future_dates, load_catalogue
 from runner.pricing.window import Window
 from runner.protocol.lockfile import read_lock
 from runner.protocol.read import read_plan, read_protocol
@@ -50,7 +51,15 @@ def plan_warnings(campaign: Campaign, now: datetime | None = None) -> tuple[str,
             found.append(
                 f"the planned window{whose} of {hours_text(window.window_seconds)}: no single package covers it"
             )
-    return tuple(f"{text} (make window shows the calendar)" for text in found)
+    return (*(f"{text} (make window shows the calendar)" for text in found), *_dates_to_come(campaign, now))
+
+
+def _dates_to_come(campaign: Campaign, now: datetime | None) -> tuple[str, ...]:
+    """Prices from the future; tariffs that are missing or cannot be read are refused where they are needed."""
+    try:
+        return future_dates(load_catalogue(campaign.tariffs), now, file=campaign.tariffs)
+    except InputRefused:
+        return ()
 
 
 def past_deadline(window: Window, now: datetime | None = None) -> str | None:

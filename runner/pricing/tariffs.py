@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from runner.catalogue.devices import check_pattern
@@ -33,6 +34,23 @@ def load_catalogue(path: Path) -> core.Catalogue:
     with refusals():
         catalogue = core.read_catalogue(path)
     return check_patterns(catalogue, path)
+
+
+def future_dates(
+    catalogue: core.Catalogue, now: datetime | None = None, *, gpu: str | None = None, file: Path | None = None
+) -> tuple[str, ...]:
+    """A sentence for each price (of one GPU, or of all) whose catalogue date is not yet anywhere on Earth (M40).
+
+    `now` is UTC (default: this moment). A price keeps its meaning, so it is said and not refused: nothing but the
+    clock of this machine speaks against it, and a decision never reads a clock.
+    """
+    latest = ((datetime.now(UTC) if now is None else now) + timedelta(hours=14)).date()
+    return tuple(
+        f"the price of {offer.gpu} in line {offer.line}{'' if file is None else f' of {file}'} is dated "
+        f"{offer.catalogue_date}, which is in the future: no catalogue says so yet"
+        for offer in catalogue.offers
+        if offer.catalogue_date > latest and gpu in (None, offer.gpu)
+    )
 
 
 def check_patterns(catalogue: core.Catalogue, path: Path) -> core.Catalogue:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from pydantic import TypeAdapter
 
 from runner.cli.main import run
+from runner.errors import InputRefused
+from runner.evidence.model import DecimalText
 from runner.flows.plan_check import past_deadline, plan_warnings
 from runner.flows.rehearse import rehearse
 from runner.pricing.planfile import read_window
+from runner.pricing.tariffs import future_dates, load_catalogue
+from runner.protocol.read import read_protocol
 from tests.measure.light import WORKER, light_campaign
 from tests.support.small_campaign import PLAN, make_campaign
 
@@ -68,3 +74,44 @@ def test_m52_a_rehearsal_says_no_to_a_deadline_that_has_passed(tmp_path: Path) -
     assert run(["--campaign", str(tmp_path), "freeze"]) == 0
     checks = {check.name: check for check in rehearse(campaign, "cpu", None, lambda _: None, WORKER).checks}
     assert not checks["deadline"].passed and "has passed (5 h" in checks["deadline"].found
+
+
+def test_m40_a_price_from_the_future_is_said_at_the_freeze_and_with_the_price(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """M40: a catalogue date that is not yet anywhere on Earth is a slip of the pen: said with its line, not refused."""
+    campaign = make_campaign(tmp_path, plan=FAR)
+    text = (Path(__file__).parents[2] / "tariffs.csv").read_text(encoding="utf-8")
+    assert text.count("110.00,USD,2026-09-24") == 1
+    campaign.tariffs.write_text(text.replace("110.00,USD,2026-09-24", "110.00,USD,2096-09-24"), encoding="utf-8")
+    assert run(["--campaign", str(tmp_path), "freeze", "--json"]) == 0
+    (warning,) = json.loads(capsys.readouterr().out)["warnings"]
+    assert "the price of rtx-4090 in line" in warning and "2096-09-24, which is in the future" in warning
+    assert run(["--campaign", str(tmp_path), "price", "--gpu", "rtx-4090", "--days", "7"]) == 0
+    shown = capsys.readouterr()
+    assert "2096-09-24, which is in the future" in shown.err and "110.00" in shown.out
+    assert run(["--campaign", str(tmp_path), "price", "--gpu", "b200", "--days", "7"]) == 0
+    assert capsys.readouterr().err == "", "the prices of others are not asked for"
+    catalogue = load_catalogue(campaign.tariffs)
+    assert len(future_dates(catalogue, datetime(2096, 9, 23, 9, tzinfo=UTC))) == 1
+    assert future_dates(catalogue, datetime(2096, 9, 23, 10, tzinfo=UTC)) == (), "already the 24th on Kiritimati"
+
+
+def test_m3_zero_has_no_sign(tmp_path: Path) -> None:
+    """M3: "-0" and "0" are one minimum, so they are one fingerprint; other negative values stay what they are."""
+    campaign = make_campaign(tmp_path, plan=FAR)
+    text = campaign.protocol.read_text(encoding="utf-8")
+    campaign.protocol.write_text(text.replace('max_drop = "0.10"', 'max_drop = "-0.00"'), encoding="utf-8")
+    assert read_protocol(campaign.protocol).quality.max_drop == "0.00"
+    campaign.protocol.write_text(text.replace('max_drop = "0.10"', 'max_drop = "-0.10"'), encoding="utf-8")
+    with pytest.raises(InputRefused):
+        read_protocol(campaign.protocol)
+    checked = TypeAdapter(DecimalText).validate_python
+    assert [checked(one) for one in ("-0", "0", "-0.0", "-0.01", "10", "-10")] == [
+        "0",
+        "0",
+        "0.0",
+        "-0.01",
+        "10",
+        "-10",
+    ]
