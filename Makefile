@@ -93,8 +93,8 @@ decide: $(INSTALLED) ## Write balance and decision
 report: $(INSTALLED) ## Write and sign the decision note, unless nothing changed [NOTE_LANG=de] [SIGNING_KEY=file]
 	@.venv/bin/python tools/note_is_fresh.py || $(RUNNER) report $${NOTE_LANG:+--language "$$NOTE_LANG"} $(STATUS)
 
-verify: $(INSTALLED) ## Check hashes, signatures and chain, and decide again [FROM=archive.zip] [SIGNERS=file]
-	@$(RUNNER) verify $${SIGNERS:+--signers "$$SIGNERS"} $${FROM:+"$$FROM"} $(STATUS)
+verify: $(INSTALLED) ## Check hashes, signatures and chain, and decide again [FROM=archive.zip] [SIGNERS=file] [NOTE_LANG=de]
+	@$(RUNNER) verify $${NOTE_LANG:+--lang "$$NOTE_LANG"} $${SIGNERS:+--signers "$$SIGNERS"} $${FROM:+"$$FROM"} $(STATUS)
 
 archive: $(INSTALLED) ## Keep all evidence in one signed archive: RENTAL=rental.toml
 	@$(call NEED,RENTAL)

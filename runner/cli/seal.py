@@ -58,6 +58,7 @@ def report(session: Session, language: str | None) -> Output:
     "--signers", type=_FILE, help="Your own OpenSSH allowed_signers file: whom you trust to sign. Also for a PDF alone."
 )
 @click.option("--certificate", type=_FILE, help="For a PDF alone: the certificate that must have signed it.")
+@click.option("--lang", metavar=LANGUAGE_METAVAR, default="en", help="Language of this report (default: en).")
 @click.option("--line-ends", is_flag=True, help="Accept a corpus whose line ends changed, if its records did not.")
 @click.option("--rebuild", is_flag=True, help="Also make figures, HTML and PDF again and compare them (slow).")
 @click.option("--run-evaluation", is_flag=True, help="Run the metric of its own that the protocol names: foreign code.")
@@ -66,6 +67,7 @@ def verify(
     path: Path | None,
     signers: Path | None,
     certificate: Path | None,
+    lang: str,
     line_ends: bool,
     rebuild: bool,
     run_evaluation: bool,
@@ -79,9 +81,11 @@ def verify(
     foreign_code_allowed.set(run_evaluation)
     with collector_paused():
         from runner.flows.verify import verify as check
+        from runner.note.speech import voice_of
 
+        voice_of(lang)  # a language that is not there is refused before anything is read
         found = check(path or session.root, signers, certificate, line_ends=line_ends, rebuild=rebuild)
-    return Output(found.lines(), found.as_json(), 0 if found.accepted else 3)
+    return Output(found.lines(lang), found.as_json(), 0 if found.accepted else 3)
 
 
 @runner_command("archive", short_help="Keep note, evidence and rental record in one signed archive.")

@@ -135,7 +135,7 @@ def chain_faults(rows: Rows, heads: Mapping[str, ChainHead]) -> tuple[str, ...]:
             if before is not None and link.index == expected_index + 1:
                 torn.remove(before)
             elif link.index > expected_index:
-                faults.append(f"{machine}: {link.index - expected_index} row(s) missing before {name}")
+                faults.append(f"{machine}: {_rows(link.index - expected_index)} missing before {name}")
             elif link.index < expected_index:
                 faults.append(f"{machine}: {name} has the place {link.index}, which another row holds")
             elif link.previous_sha256 != wanted:
@@ -151,13 +151,17 @@ def chain_faults(rows: Rows, heads: Mapping[str, ChainHead]) -> tuple[str, ...]:
     return tuple(faults)
 
 
+def _rows(count: int) -> str:
+    return f"{count} row{'' if count == 1 else 's'}"
+
+
 def _head_faults(head: ChainHead, last: StoredRow | None, rows: int, torn: list[TornFile]) -> list[str]:
     machine = head.machine_id
     if head.rows > rows:
         # Only the last row can be torn here, as it lay there when its writer was lost: it hides no other one.
         ends = [file for file in torn if file.path.stem == head.last_attempt_id and head.rows == rows + 1]
         if not ends:
-            return [f"{machine}: {head.rows - rows} row(s) missing at the end, the last was {head.last_attempt_id}"]
+            return [f"{machine}: {_rows(head.rows - rows)} missing at the end, the last was {head.last_attempt_id}"]
         torn.remove(ends[0])
         if head.last_sha256 in (None, ends[0].sha256):
             return []

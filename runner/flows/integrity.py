@@ -21,6 +21,7 @@ from runner.evidence.signing import Purpose, SignatureCheck, check_signature
 from runner.evidence.store import AttemptStore
 from runner.flows import foreign
 from runner.flows.inventory import hidden_files
+from runner.flows.standing import other_code
 from runner.flows.verification import Step
 from runner.note.attachments import attached_files, evidence_paths
 from runner.protocol.judgement import read_final
@@ -229,17 +230,12 @@ def check_attachments(campaign: Campaign) -> Step:
                 command=foreign.ATTACHMENTS)  # fmt: skip
     if not findings:
         return step
-    if not files and made_by_other_code(campaign):
-        reason = f"equal where they are there; {THIS_CODE} would attach others"
+    if not files and other_code(campaign) is not None:
+        made_by = other_code(campaign)
+        reason = f"equal where they are there; made by {made_by}: this version ({THIS_CODE}) would attach others"
         return replace(step, finding=reason, details=tuple(findings))
     return replace(step, status="failed", finding="the PDF carries other evidence", details=tuple(findings),
                    files=tuple(files))  # fmt: skip
-
-
-def made_by_other_code(campaign: Campaign) -> bool:
-    """Whether another version of our code made the note: it may word, draw and attach things otherwise."""
-    signer = read_signer(campaign)
-    return signer is not None and signer.made_by != THIS_CODE
 
 
 def _read(campaign: Campaign, relative: str) -> bytes:

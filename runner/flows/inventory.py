@@ -15,7 +15,7 @@ from runner.evidence.checks import THIS_CODE
 from runner.evidence.store import AttemptStore
 from runner.flows import foreign
 from runner.flows.contradictions import contradictions
-from runner.flows.standing import standing_language
+from runner.flows.standing import other_code, standing_language
 from runner.flows.verification import Step
 from runner.note.build import OWN_TEMPLATES
 from runner.protocol.lockfile import read_lock
@@ -172,13 +172,25 @@ def check_templates(campaign: Campaign) -> Step:
     unused -= {f"locale/{standing_language(campaign)}.po"}
     own, found = ({name: sha for name, sha in files.items() if name not in unused} for files in (own, found))
     changed = [path for path in sorted(own.keys() | found.keys()) if own.get(path) != found.get(path)]
+    if changed and (made_by := other_code(campaign)) is not None:
+        finding = (
+            f"not compared: they came with {made_by}, another version than this one ({THIS_CODE}); balance and "
+            "decision above do not depend on them"
+        )
+        return Step(name, "not checked", finding, command=foreign.TEMPLATES)
     if not changed:
         finding = f"as they come with {THIS_CODE}: every sentence of the note is the tool's"
         return Step(name, "passed", finding, command=foreign.TEMPLATES)
-    finding = (
-        f"{len(changed)} are not those of {THIS_CODE}: sentences that they add or leave out are their maker's words; "
-        "balance and decision above do not depend on them"
-    )
+    if len(changed) == 1:
+        finding = (
+            f"1 is not that of {THIS_CODE}: sentences that it adds or leaves out are its maker's words; balance and "
+            "decision above do not depend on it"
+        )
+    else:
+        finding = (
+            f"{len(changed)} are not those of {THIS_CODE}: sentences that they add or leave out are their maker's "
+            "words; balance and decision above do not depend on them"
+        )
     return Step(
         name, "not checked", finding, tuple(f"templates/{path}: differs" for path in changed), foreign.TEMPLATES
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -10,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from runner.decide.write import other_locks_were_left_out, render_decision
-from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
 from runner.evidence.canonical import loads_strict
 from runner.evidence.checks import ATTACHED_LIST, ATTACHED_LIST_SIGNATURE, SIGNER_NAME, THIS_CODE, read_signer
@@ -18,8 +16,9 @@ from runner.evidence.signing import SigningKey
 from runner.evidence.store import AttemptStore
 from runner.flows import foreign
 from runner.flows.foreign import verdict_command
-from runner.flows.integrity import made_by_other_code
+from runner.flows.page_one import decided_words, note_language
 from runner.flows.staging import StagedCampaign
+from runner.flows.standing import other_code
 from runner.flows.verification import Step
 from runner.judge.campaign import judge_rows
 from runner.note.build import build_note, note_markdown, note_pages
@@ -32,7 +31,6 @@ _DECISION_FILES = (
 )  # fmt: skip
 _SEALED = tuple(Path(name).name for name in (ATTACHED_LIST, ATTACHED_LIST_SIGNATURE))
 TEXT, PAGES = "text of the note", "pages of the PDF"
-_LANGUAGE = re.compile(rb"^lang: *\"?([a-z]{2})\"? *$", re.MULTILINE)
 
 
 def recompute_verdicts(campaign: Campaign) -> Step:
@@ -55,10 +53,13 @@ def recompute_verdicts(campaign: Campaign) -> Step:
         {f"verdicts/{name}": data for name, data in judged.files().items()},
         {f"verdicts/{path.relative_to(campaign.verdicts).as_posix()}": path.read_bytes() for path in found},
     )
+    accepted = sum(verdict.accepted for verdict in judged.verdicts)
+    if findings and (made_by := other_code(campaign)) is not None and _same_verdicts(campaign, judged.files()):
+        reason = f"the same verdicts; made by {made_by}, which words them otherwise than this version ({THIS_CODE})"
+        return Step("verdicts", "passed", reason, findings, command=verdict_command(campaign))
     if findings:
         return Step("verdicts", "failed", "judged again from the raw records, they differ", findings,
                     command=verdict_command(campaign), files=_of(findings))  # fmt: skip
-    accepted = sum(verdict.accepted for verdict in judged.verdicts)
     rows = len(judged.verdicts)
     finding = f"{rows} attempts judged again from the raw records, {accepted} accepted, as the files in verdicts/ say"
     return Step("verdicts", "passed", finding, command=verdict_command(campaign))
@@ -67,32 +68,36 @@ def recompute_verdicts(campaign: Campaign) -> Step:
 def recompute_decision(campaign: Campaign) -> Step:
     """Decide again from records, verdicts, plan and tariffs."""
     left_out = other_locks_were_left_out(campaign.decision)
-    made = render_decision(campaign, leave_out_other_locks=left_out).files
+    decided = render_decision(campaign, leave_out_other_locks=left_out)
+    made, says = decided.files, decided_words(campaign, decided.balance, decided.decision)
     there = {name: (campaign.note / name).read_bytes() for name in made if (campaign.note / name).is_file()}
-    findings = _differences(_in_note(made), _in_note(there))
-    if findings and made_by_other_code(campaign) and _facts(made) == _facts(there):
-        reason = f"the same choice, costs and durations; {THIS_CODE} writes them otherwise than the code that made it"
-        return Step("decision", "passed", reason, findings, command=foreign.DECISION)
+    findings, made_by = _differences(_in_note(made), _in_note(there)), other_code(campaign)
+    step = Step("decision", "passed", "", findings, command=foreign.DECISION, says=says)
+    if findings and made_by is not None and _facts(made) == _facts(there):
+        reason = (
+            f"the same choice, costs and durations; made by {made_by}, which writes them otherwise than this version "
+            f"({THIS_CODE})"
+        )
+        return replace(step, finding=reason)
     again = f"decided again from records, plan and tariffs: {_said(made)}"
     if findings:
         finding = f"{again}; the note's decision files are other ones"
-        return Step("decision", "failed", finding, findings, command=foreign.DECISION, files=_of(findings))
-    return Step(
-        "decision", "passed", f"{again}, as note/decision.json and note/balance.json say", command=foreign.DECISION
-    )
+        return replace(step, status="failed", finding=finding, files=_of(findings))
+    return replace(step, finding=f"{again}, as note/decision.json and note/balance.json say")
 
 
 def recompute_text(campaign: Campaign) -> Step:
     """Render the note's text again and compare it with `decision-note.qmd`: what a PDF's attachments allow."""
     data = (campaign.note / "decision-note.qmd").read_bytes()
-    if note_markdown(campaign, _language(data), key=_key(campaign)).encode("utf-8") != data:
+    if note_markdown(campaign, note_language(data), key=_key(campaign)).encode("utf-8") != data:
         return _differs(campaign, TEXT, ("note/decision-note.qmd: differs",))
-    return Step(TEXT, "passed", "note/decision-note.qmd follows from the evidence, byte by byte", command=foreign.PAGES)
+    finding = "note/decision-note.qmd follows from the evidence, byte by byte"
+    return Step(TEXT, "passed", finding, command=foreign.PAGES)
 
 
 def recompute_pages(campaign: Campaign) -> Step:
     """Text, figures, HTML and calculator made again and compared byte by byte; only the PDF is left."""
-    language = _language((campaign.note / "decision-note.qmd").read_bytes())
+    language = note_language((campaign.note / "decision-note.qmd").read_bytes())
     wanted = note_pages(campaign, language, key=_key(campaign))
     wanted["calculator.html"] = calculator_of(campaign, language).encode("utf-8")
     found = {name: (campaign.note / name).read_bytes() for name in wanted if (campaign.note / name).is_file()}
@@ -110,7 +115,7 @@ def rebuild_pdf(campaign: Campaign) -> Step:
 
     Slower than all other checks together.
     """
-    language = _language((campaign.note / "decision-note.qmd").read_bytes())
+    language = note_language((campaign.note / "decision-note.qmd").read_bytes())
     with tempfile.TemporaryDirectory(prefix="runner-rebuild-") as folder:
         staged = StagedCampaign(campaign.root, Path(folder))
         for name in (*_DECISION_FILES, SIGNER_NAME, *_SEALED):
@@ -125,22 +130,7 @@ def rebuild_pdf(campaign: Campaign) -> Step:
 
 def pages_not_made_again() -> Step:
     """What is said of the PDF's pages when nobody asked for `--rebuild`."""
-    reason = (
-        "not read: the PDF is the file that was signed, but nobody compared what its pages say with the text above, "
-        "note/decision-note.qmd (--rebuild does it)"
-    )
-    return Step(PAGES, "not checked", reason, command=foreign.PAGES)
-
-
-def _language(text: bytes) -> str:
-    language = _LANGUAGE.search(text)
-    if language is None:
-        raise InputRefused(
-            "the note does not say its language",
-            file="note/decision-note.qmd",
-            next_step="runner report writes the note again",
-        )
-    return language.group(1).decode("ascii")
+    return Step(PAGES, "not checked", "not made again and compared (--rebuild does it)", command=foreign.PAGES)
 
 
 def _key(campaign: Campaign) -> SigningKey | None:
@@ -150,9 +140,10 @@ def _key(campaign: Campaign) -> SigningKey | None:
 
 def _differs(campaign: Campaign, name: str, findings: tuple[str, ...]) -> Step:
     """Another version of our code may word or draw things otherwise: then a difference proves nothing."""
-    if made_by_other_code(campaign):
-        reason = f"{THIS_CODE} makes it otherwise than the code named in note/signer.json: check with that version"
-        return Step(name, "not checked", reason, findings)
+    made_by = other_code(campaign)
+    if made_by is not None:
+        reason = f"made by another version ({made_by}): text not compared; use that version"
+        return Step(name, "not checked", reason, findings, other_version=made_by)
     return Step(name, "failed", "not what the evidence gives", findings, command=foreign.PAGES)
 
 
@@ -182,6 +173,21 @@ def _facts(files: Mapping[str, bytes]) -> object:
         for row in balance["rows"]
     }
     return decision["outcome"], decision["chosen"], rows
+
+
+def _same_verdicts(campaign: Campaign, judged: Mapping[str, bytes]) -> bool:
+    """Whether the files in `verdicts/` say the same of every attempt, in whatever words: accepted, by which checks."""
+
+    def said(data: bytes, name: str) -> object:
+        verdict = loads_strict(data, file=f"verdicts/{name}")
+        checks = verdict.get("checks", ())
+        return verdict.get("accepted"), [(check.get("name"), check.get("passed")) for check in checks]
+
+    attempts = [name for name in judged if "/" not in name]
+    there = {path.name: path.read_bytes() for path in campaign.verdicts.glob("*.json")}
+    return sorted(attempts) == sorted(there) and all(
+        said(judged[name], name) == said(there[name], name) for name in attempts
+    )
 
 
 def _in_note(files: Mapping[str, bytes]) -> dict[str, bytes]:

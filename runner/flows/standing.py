@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 
-from runner.errors import InputRefused
+from runner.errors import InputRefused, show_text
 from runner.evidence.campaign import Campaign
-from runner.evidence.checks import Signer, read_signer
+from runner.evidence.checks import THIS_CODE, Signer, read_signer
 from runner.evidence.signing import KEY_VARIABLE, LOCAL_KEY_NAME, SigningKey, local_keys, signing_key
 from runner.evidence.sshsig import NotCanonical, parse_signature
 from runner.note.i18n import SOURCE_LANGUAGE
 from runner.seal.pdfkey import P12_VARIABLE
 
+_MOST_NAME = 60  # characters of a version's name, which the note gives itself
 NOTE_FILES = ("decision-note.pdf", "decision-note.html", "decision-note.qmd")
 
 
@@ -37,6 +38,12 @@ def standing_signer(campaign: Campaign) -> Signer | None:
         return read_signer(campaign)
     except InputRefused:
         return None
+
+
+def other_code(campaign: Campaign) -> str | None:
+    """What made the note, if it was another version of our code: it may word, draw and attach things otherwise."""
+    signer = read_signer(campaign)
+    return None if signer is None or signer.made_by == THIS_CODE else show_text(signer.made_by[:_MOST_NAME])
 
 
 def refuse_weaker_key(campaign: Campaign, *, local_test: bool, pdf_local_test: bool) -> None:

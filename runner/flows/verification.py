@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from runner.errors import RunnerError, show_value
+from runner.note.checked import FRAME
+from runner.note.speech import Voice, recognise, voice_of
 
 StepStatus = Literal["passed", "failed", "not checked"]
-_MARKS = {"passed": "ok", "failed": "FAILED", "not checked": "--"}
+_MARKS = {"passed": "frame.ok", "failed": "frame.failed"}
 _MOST_DETAILS = 20
 _LONG = 200  # characters of a command
 # What each check reads. A file that an earlier check found to be another one explains why these fail too.
@@ -25,6 +27,7 @@ _READS: Mapping[str, tuple[str, ...]] = {
     "verdicts": ("records/", "verdicts/", "protocol/"),
     "decision": ("records/", "verdicts/", "protocol/", "tariffs.csv", "note/"),
     "text of the note": ("",),
+    "page 1 of the PDF": ("note/decision-note",),
     "pages of the PDF": ("",),
     "rental record": ("note/",),
 }
@@ -36,16 +39,18 @@ _RESTS_ON: Mapping[str, tuple[str, ...]] = {
     "verdicts": ("frozen protocol", "chain of attempts", "files of the attempts"),
     "decision": ("frozen protocol", "chain of attempts", "verdicts"),
     "text of the note": ("frozen protocol", "chain of attempts", "verdicts", "decision"),
-    "pages of the PDF": ("frozen protocol", "chain of attempts", "verdicts", "decision", "text of the note"),
+    "page 1 of the PDF": ("decision", "text of the note"),
+    "pages of the PDF": (
+        "frozen protocol",
+        "chain of attempts",
+        "verdicts",
+        "decision",
+        "text of the note",
+        "page 1 of the PDF",
+    ),
     "rental record": ("decision",),
 }
-_UNREAD = " What the pages of the PDF say was not compared with the evidence."
-LIMITS = (
-    "No check of files can find: measurements made up from the start and signed; rows of a machine that was left out "
-    "whole, or rows that the owner of the key cut off at the end of a chain with all that belongs to them; when the "
-    "protocol was frozen (only an outside time stamp of the lock shows that); prices, dates and rentals that were "
-    "entered wrongly. Ask for the rental's invoice, or measure again: runner again.",
-)
+LIMITS = (str(FRAME["limits"]),)
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,8 @@ class Step:
     """One check: what it is about, what was found, and how to do it without our code.
 
     `files`: paths that were found to be other ones. `follows`: the earlier failed check that explains this one.
+    `says`: what page 1 must say by the evidence, in the language of the note (of page 1 itself: its headline).
+    `other_version`: what made the note, where its text could not be compared for that reason.
     """
 
     name: str
@@ -62,15 +69,39 @@ class Step:
     command: str | None = None
     files: tuple[str, ...] = ()
     follows: str | None = None
+    says: tuple[str, ...] = ()
+    other_version: str | None = None
 
-    def lines(self) -> Iterator[str]:
+    def lines(self, voice: Voice) -> Iterator[str]:
+        """For people, in the language of `voice`."""
+        name = voice.step(self.name)
         if self.follows is not None:
-            yield f'  [failed] {self.name}: fails as well, because of "{self.follows}" above'
+            mark, rest = voice.form("frame.failed-too"), voice.form("frame.follows", cause_step=self.follows)
+            yield f"  [{mark}] {voice.labelled(name, rest)}"
             return
-        yield f"  [{_MARKS[self.status]:^6}] {self.name}: {self.finding}"
-        yield from (f"           - {detail}" for detail in self.details[:_MOST_DETAILS])
+        mark = voice.form(_MARKS[self.status]) if self.status in _MARKS else "--"
+        yield f"  [{mark:^6}] {voice.labelled(name, voice.say(self.finding))}"
+        yield from (f"           - {voice.say(detail)}" for detail in self.details[:_MOST_DETAILS])
         if len(self.details) > _MOST_DETAILS:
-            yield f"           - and {len(self.details) - _MOST_DETAILS} more (--json lists all)"
+            yield f"           - {voice.form('frame.more', n_count=str(len(self.details) - _MOST_DETAILS))}"
+
+    def as_json(self) -> dict[str, Any]:
+        """Stable codes, values and the English sentences, whatever the language of the report."""
+        found = recognise(self.finding)
+        codes = [recognise(detail) for detail in self.details]
+        return {
+            "name": self.name,
+            "status": self.status,
+            "finding": self.finding,
+            "code": None if found is None else found.code,
+            "values": {} if found is None else dict(found.values),
+            "details": list(self.details),
+            "detail_codes": [None if one is None else one.code for one in codes],
+            "command": self.command,
+            "files": list(self.files),
+            "follows": self.follows,
+            "page_one_must_say": list(self.says),
+        }
 
 
 @dataclass(frozen=True)
@@ -90,43 +121,68 @@ class Verification:
 
     @property
     def bottom_line(self) -> str:
-        """One sentence that a buyer may quote; it never says more than was checked."""
+        """What a buyer may quote; it never says more than was checked."""
+        return self.ending(voice_of("en"))
+
+    def ending(self, voice: Voice) -> str:
+        """The bottom line in the language of `voice`."""
         failed = [step.name for step in self.steps if step.status == "failed" and step.follows is None]
         if failed:
             following = [step.name for step in self.steps if step.follows is not None]
-            therefore = f"; therefore also: {', '.join(following)}" if following else ""
-            return f"NOT ACCEPTED: {', '.join(failed)}{therefore}"
-        left = sum(step.status == "not checked" for step in self.steps)
-        what = "everything that was checked fits" if left else "everything fits"
+            names = {"failed_steps": ", ".join(failed)}
+            if following:
+                return voice.form("end.refused-also", **names, following_steps=", ".join(following))
+            return voice.form("end.refused", **names)
         if self.trusted:
-            who = "and it was signed by somebody you named"
+            who = "end.trusted"
         elif self.key is not None and self.key.startswith("local test key"):
-            who = "but it is signed with a local test key, which shows consistency only, not who signed"
+            who = "end.test-key"
         else:
-            option = " or --certificate FILE" if self.kind == "PDF alone" else ""
-            who = f"but who signed was not checked (give --signers FILE{option})"
-        pages = next((step for step in self.steps if step.name == "pages of the PDF"), None)
-        unread = "" if pages is None or pages.status == "passed" else _UNREAD
-        return f"{what[0].upper()}{what[1:]}, {who}.{unread}"
+            who = "end.nobody-pdf" if self.kind == "PDF alone" else "end.nobody"
+        left = any(step.status == "not checked" for step in self.steps)
+        sentences = [voice.form("end.checked" if left else "end.all", signer_why=str(FRAME[who]))]
+        other = next((step.other_version for step in self.steps if step.other_version), None)
+        if other is not None:
+            sentences.append(voice.form("end.other-version", made_by=other))
+        pages = self._pages()
+        return " ".join([*sentences, *([voice.form(pages)] if pages else [])])
 
-    def lines(self) -> list[str]:
-        head = [f"{self.kind}: {self.subject}", f"note: {self.note_id or 'unknown'}"]
+    def _pages(self) -> str | None:
+        """Code of the sentence about the PDF's pages; None where all of them were made again."""
+        found = {step.name: step.status for step in self.steps}
+        if found.get("pages of the PDF", "passed") == "passed":
+            return None
+        if not found.get("page 1 of the PDF") == found.get("text of the note") == "passed":
+            return "end.unread"
+        return "end.page-one-alone" if self.kind == "PDF alone" else "end.page-one"
+
+    def lines(self, language: str = "en") -> list[str]:
+        """The report for people. Raises: InputRefused for a language without a catalogue."""
+        voice = voice_of(language)
+        head = [
+            voice.subject(self.kind, self.subject),
+            voice.form("frame.unknown") if self.note_id is None else voice.form("frame.note", note=self.note_id),
+        ]
         if self.key is not None:
-            head.append(f"signed with: {self.key}")
-        body = [line for step in self.steps for line in step.lines()]
-        short = [f"  {step.name}: {step.command}" for step in self.steps if step.command and len(step.command) < _LONG]
+            head.append(voice.form("frame.key", signer_key=self.key))
+        body = [line for step in self.steps for line in step.lines(voice)]
+        limits = ["", *map(voice.say, LIMITS)] if self.accepted else []
+        return [*head, "", *body, *self._must_say(voice), *self._commands(voice), *limits, "", self.ending(voice)]
+
+    def _must_say(self, voice: Voice) -> list[str]:
+        """Headline and facts by the evidence, for an eye that compares them with page 1."""
+        says = next((step.says for step in self.steps if step.says), ())
+        other = any(step.other_version for step in self.steps)
+        title = voice.form("frame.own-words" if other else "frame.must")
+        return ["", title, *(f"  {line}" for line in says)] if says else []
+
+    def _commands(self, voice: Voice) -> list[str]:
+        named = [(voice.step(step.name), step.command) for step in self.steps if step.command]
+        lines = [f"  {voice.labelled(name, voice.command(text))}" for name, text in named if len(text) < _LONG]
         long = [step.name for step in self.steps if step.command and len(step.command) >= _LONG]
-        commands = []
-        if short:
-            alone = (
-                "for the PDF, and for its evidence in /tmp/evidence, where the line of attachments (--json) takes it"
-            )
-            where = alone if self.kind == "PDF alone" else "in the campaign folder"
-            commands = ["", f"the same without our code, {where}:", *short]
-        if long:
-            commands.append(f"  {', '.join(long)}: one line of Python each, in docs/checking.md and with --json")
-        limits = ["", *LIMITS] if self.accepted else []
-        return [*head, "", *body, *commands, *limits, "", self.bottom_line]
+        if lines:
+            lines = ["", voice.form("frame.commands-pdf" if self.kind == "PDF alone" else "frame.commands"), *lines]
+        return lines + ([f"  {voice.form('frame.long', long_steps=', '.join(long))}"] if long else [])
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -138,18 +194,7 @@ class Verification:
             "trusted": self.trusted,
             "bottom_line": self.bottom_line,
             "limits": list(LIMITS),
-            "steps": [
-                {
-                    "name": step.name,
-                    "status": step.status,
-                    "finding": step.finding,
-                    "details": list(step.details),
-                    "command": step.command,
-                    "files": list(step.files),
-                    "follows": step.follows,
-                }
-                for step in self.steps
-            ],
+            "steps": [step.as_json() for step in self.steps],
         }
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
 from runner.evidence.signing import read_signers
-from runner.flows import integrity, inventory, recompute
+from runner.flows import integrity, inventory, page_one, recompute
 from runner.flows.strays import check_strays
 from runner.flows.verification import Step, Verification, attempt_step, with_causes
 from runner.flows.verify_archive import is_unpacked_archive, verify_archive, verify_unpacked
@@ -103,7 +103,8 @@ def _folder_steps(
         "decision": lambda: recompute.recompute_decision(campaign),
         "templates": lambda: inventory.check_templates(campaign),
         "text of the note": lambda: recompute.recompute_pages(campaign),
+        "page 1 of the PDF": lambda: page_one.check_page_one(campaign),
         "pages of the PDF": lambda: recompute.rebuild_pdf(campaign) if rebuild else recompute.pages_not_made_again(),
     }
     steps = (place, listed.step, *(attempt_step(name, check, campaign.root) for name, check in checks.items()))
-    return listed, with_causes(steps)
+    return listed, with_causes(page_one.settled(steps))

@@ -12,7 +12,7 @@ from runner.evidence.attempt import Status
 from runner.evidence.campaign import Campaign
 from runner.evidence.checks import note_id, read_signer
 from runner.evidence.store import AttemptStore
-from runner.flows import integrity, inventory, recompute
+from runner.flows import integrity, inventory, page_one, recompute
 from runner.flows.attached import check_attached_list
 from runner.flows.foreign import shell_word, unpack_command
 from runner.flows.source import unpack
@@ -52,7 +52,7 @@ def verify_pdf(path: Path, certificate: Path | None = None, signers: Path | None
     with tempfile.TemporaryDirectory(prefix="runner-verify-") as folder:
         campaign = Campaign(Path(folder))
         unpack(attached, campaign.root)
-        steps, signer = _steps(campaign, data, path.name, wanted, signers)
+        steps, signer = _steps(campaign, path, data, wanted, signers)
         identity = note_id(campaign) if campaign.decision.is_file() and campaign.balance.is_file() else None
     # A signers file without a signer is a failed step: then nothing is accepted, whatever the certificate.
     trusted = (wanted is not None or signer is not None) and steps[0].status == "passed"
@@ -87,9 +87,10 @@ def certificate_sha256(path: Path) -> str:
 
 
 def _steps(
-    campaign: Campaign, data: bytes, shown: str, wanted: str | None, signers: Path | None
+    campaign: Campaign, path: Path, data: bytes, wanted: str | None, signers: Path | None
 ) -> tuple[tuple[Step, ...], str | None]:
-    labels = _labels_missing(campaign)
+    labels, shown = _labels_missing(campaign), path.name
+    read_page = f"pdftotext -layout -l 1 {shell_word(shown)} -"
     signer: str | None = None
 
     def listed() -> Step:
@@ -102,7 +103,7 @@ def _steps(
             return Step(name, "not checked", labels)
         return attempt_step(name, lambda: check(campaign), campaign.root)
 
-    steps = with_causes((
+    steps = with_causes(page_one.settled((
         attempt_step("PDF signature", lambda: _signature(campaign, data, shown, wanted), campaign.root),
         attempt_step("signed list", listed, campaign.root),
         attempt_step("frozen protocol", lambda: integrity.check_lock(campaign), campaign.root),
@@ -114,8 +115,9 @@ def _steps(
         recomputed("verdicts", recompute.recompute_verdicts),
         recomputed("decision", recompute.recompute_decision),
         recomputed("text of the note", lambda campaign: _text(campaign, shown)),
+        recomputed("page 1 of the PDF", lambda campaign: page_one.check_page_one(campaign, path, read_page)),
         Step("pages of the PDF", "not checked", _NO_PAGES, command=f"pdftotext -layout {shell_word(shown)} -"),
-    ))  # fmt: skip
+    )))  # fmt: skip
     return steps, signer
 
 

@@ -30,6 +30,11 @@ def N_(message: str) -> str:
     return message
 
 
+def NN_(singular: str, plural: str) -> tuple[str, str]:
+    """The same for a pair of forms."""
+    return singular, plural
+
+
 def fill(message: str, values: dict[str, str]) -> str:
     """Put the values into their places; a place without a value is a bug and raises KeyError."""
     return _PLACE.sub(lambda place: values[place.group(1)], message).replace("%%", "%")

@@ -21,7 +21,14 @@ from runner.errors import InputRefused
 from runner.evidence.files import write_atomic
 from runner.note.i18n import read_catalogue
 
-_KEYWORDS: dict[str, object] = {"gettext": None, "ngettext": (1, 2), "pgettext": ((1, "c"), 2), "_": None, "N_": None}
+_KEYWORDS: dict[str, object] = {
+    "gettext": None,
+    "ngettext": (1, 2),
+    "pgettext": ((1, "c"), 2),
+    "_": None,
+    "N_": None,
+    "NN_": (1, 2),
+}
 _HEADERS_LEFT_OUT = (
     b'"POT-Creation-Date', b'"PO-Revision-Date', b'"Report-Msgid-Bugs-To', b'"Last-Translator', b'"Language-Team',
     b'"Generated-By', b'"Project-Id-Version', b"# Copyright", b"# FIRST AUTHOR", b"#, fuzzy", b"#, python-",

@@ -195,7 +195,7 @@ def test_m50_a_torn_file_stands_for_no_row_but_its_own(store: AttemptStore, torn
     (store.campaign.attempts / torn).write_bytes(b'{"x"')
     with pytest.raises(NotAccepted) as caught:
         store.read_all()
-    assert caught.value.details == (f"{MACHINE}: 2 row(s) missing at the end, the last was c",)
+    assert caught.value.details == (f"{MACHINE}: 2 rows missing at the end, the last was c",)
 
 
 def test_m50_a_row_that_had_ended_and_was_cut_is_a_changed_row(store: AttemptStore) -> None:
