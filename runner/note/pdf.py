@@ -11,7 +11,7 @@ import logging
 import re
 import unicodedata
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from importlib import import_module
 from typing import Any
@@ -19,6 +19,7 @@ from typing import Any
 from runner.errors import InputRefused
 from runner.note.attachments import Attached
 from runner.note.layout import layout_library
+from runner.note.pages import arrange, arranged, cost
 from runner.note.quarto.document import CONTENTS_ANCHOR
 from runner.note.tags import finish_tags, name_pdf_ua
 
@@ -82,14 +83,19 @@ def render_pdf(
 
     with _WarningsKept() as log, warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)  # WeasyPrint leaves its colour profile open
-        for version in (html, *tighter):
+
+        def lay_out(text: str) -> Any:
             log.problems.clear()
             fonts = import_module("weasyprint.text.fonts").FontConfiguration()
             style = weasyprint.CSS(string=stylesheet, font_config=fonts, url_fetcher=fetch, base_url="note:page")
-            page = weasyprint.HTML(string=version, base_url="note:page", url_fetcher=fetch)
-            document = page.render(font_config=fonts, **(options | {"stylesheets": [style]}))
+            page = weasyprint.HTML(string=text, base_url="note:page", url_fetcher=fetch)
+            return page.render(font_config=fonts, **(options | {"stylesheets": [style]}))
+
+        for version in (html, *tighter):
+            document = lay_out(version)
             if _first_page_holds(document.pages):
                 break
+        document = _well_filled(document, lay_out)
         data = document.write_pdf(finisher=finish, **options)
     problems = [*refused, *log.problems]
     if problems:
@@ -103,6 +109,16 @@ def render_pdf(
 def _first_page_holds(pages: Sequence[Any]) -> bool:
     """Do the contents begin on page 2, or is there none (a template of the user's own)?"""
     return not any(CONTENTS_ANCHOR in page.anchors for page in pages[2:])
+
+
+def _well_filled(document: Any, lay_out: Callable[[str], Any]) -> Any:
+    """The document with its figures where they leave the least white, if another layout shows that it helps."""
+    found = arranged(document.pages)
+    if found is None:
+        return document
+    again = lay_out(arrange(document.pages, found))
+    better = _first_page_holds(again.pages) and cost(again.pages) < cost(document.pages)
+    return again if better else document
 
 
 def _foreign_letters(pdf: Any, families: frozenset[str]) -> list[str]:
