@@ -62,6 +62,7 @@ def test_the_values_of_the_example_are_those_that_are_shipped() -> None:
     assert [corpus.permission for corpus in protocol.corpus] == [shipped.EXAMPLE_PERMISSION]
     assert plan.deadline == shipped.EXAMPLE_DEADLINE
     assert {task.id: task.start for task in plan.task if task.start} == shipped.EXAMPLE_STARTS
+    assert {task.id: task.end for task in plan.task if task.end} == shipped.EXAMPLE_ENDS
 
 
 def test_m1_real_texts_are_not_frozen_under_the_question_of_the_example(tmp_path: Path) -> None:
@@ -85,14 +86,18 @@ def test_m1_real_texts_are_not_frozen_under_the_question_of_the_example(tmp_path
     with pytest.raises(InputRefused) as refused:
         shipped.refuse_example(mine, plan, *files)
     assert [detail.split(": ")[1] for detail in refused.value.details][:2] == ["deadline", "task[1].start"]
-    # A deadline of one's own does not make the example's starts one's own.
+    # A deadline of one's own does not make the example's starts and ends one's own: a collection of next year would
+    # silently make a window of months.
     later = plan.model_copy(update={"deadline": "2027-10-08T13:00"})
     with pytest.raises(InputRefused) as refused:
         shipped.refuse_example(mine, later, *files)
     assert [detail.split(": ")[1] for detail in refused.value.details] == [
-        "task[1].start", "task[7].start", "task[10].start",
+        "task[1].start", "task[7].start", "task[7].end", "task[10].start", "task[10].end",
     ]  # fmt: skip
-    with_offset = [task.model_copy(update={"start": task.start and f"{task.start}+02:00"}) for task in plan.task]
+    with_offset = [
+        task.model_copy(update={"start": task.start and f"{task.start}+02:00", "end": task.end and f"{task.end}+02:00"})
+        for task in plan.task
+    ]
     shipped.refuse_example(mine, later.model_copy(update={"task": with_offset}), *files)
 
 
