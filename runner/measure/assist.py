@@ -47,6 +47,8 @@ def assist(campaign: Campaign, gpu: str, nodes: Nodes) -> int:
                     attempt_id=attempt["attempt_id"], corpus=corpus_source(campaign, files, documents), model=model,
                     settings=settings.as_json(), seed=attempt["seed"], device=presence.torch_device,
                     warm_up_inputs=attempt["warm_up_inputs"], warm_up_passes=attempt["warm_up_passes"],
+                    warm_up_card_shapes=attempt["warm_up_card_shapes"],
+                    warm_up_card_seconds=attempt["warm_up_card_seconds"],
                     sample_interval_seconds=attempt["sample_interval_seconds"], timed=True,
                     matrix_rate=attempt["matrix_rate"], journal=f"{name}.jsonl", results=f"{name}.results",
                     result=f"{name}.result", predictions=f"{name}.parquet", spawned_mono_ns=time.monotonic_ns(),

@@ -53,6 +53,8 @@ class Job:
     predictions: str
     spawned_mono_ns: int
     parent_pid: int
+    warm_up_card_shapes: str = "inputs"
+    warm_up_card_seconds: float = 0.0
     launch: dict[str, Any] | None = None  # of several nodes: torchrun's nnodes, node_rank, rdzv_*, run_id
 
     def dump(self) -> bytes:

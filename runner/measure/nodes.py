@@ -29,6 +29,8 @@ _TOLD = (
     "seed",
     "warm_up_inputs",
     "warm_up_passes",
+    "warm_up_card_shapes",
+    "warm_up_card_seconds",
     "sample_interval_seconds",
     "matrix_rate",
 )

@@ -322,6 +322,8 @@ class Measurement:
             device=device,
             warm_up_inputs=rule.warm_up.inputs,
             warm_up_passes=rule.warm_up.passes,
+            warm_up_card_shapes=rule.warm_up.card_shapes,
+            warm_up_card_seconds=float(parse_decimal(rule.warm_up.card_least_seconds, name="card_least_seconds")),
             sample_interval_seconds=float(
                 parse_decimal(rule.measurement.sample_interval_seconds, name="sample_interval_seconds")
             ),

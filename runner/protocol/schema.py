@@ -38,6 +38,14 @@ class Question(Record):
     synthetic: bool = Field(default=False, description="true for made-up data: said wherever it is shown")
 
 
+class Contact(Record):
+    """Who answers for the note. Shown in it, judged by nothing, and not frozen: people change, measurements stay."""
+
+    issued_by: str = Field(default="", description="who issues the note: a person, a team or a company")
+    issued_for: str = Field(default="", description="whom it is written for")
+    reach: str = Field(default="", description="where questions about it go: a mail address, a telephone number")
+
+
 class CorpusFiles(Record):
     """One deliverable corpus: file or folder below `protocol/`, and its columns."""
 
@@ -152,6 +160,9 @@ class Reproduction(Record):
     max_score_difference: DecimalText | None = Field(default=None, description="the bound, for the goal 'bounded'")
 
 
+_CARD_LEAST_SECONDS = "1"
+
+
 class WarmUp(Record):
     """Same rule for all variants (M18)."""
 
@@ -159,9 +170,22 @@ class WarmUp(Record):
         default="longest_and_first", description="which texts warm up: the longest batch and the first"
     )
     passes: int = Field(default=1, ge=0, description="how often they are run")
+    card_shapes: Literal["all", "inputs"] = Field(
+        default="all", description="on a card, before them: one batch of every size of the plan, or no others"
+    )
+    card_least_seconds: DecimalText = Field(
+        default=_CARD_LEAST_SECONDS, description="on a card they are run again until it has worked for so long"
+    )
     recompilation: Literal["reject"] = Field(
         default="reject", description="a compilation inside the measured pass rejects it"
     )
+
+    @model_serializer(mode="wrap")
+    def _without_default(self, handler: SerializerFunctionWrapHandler) -> dict[str, object]:
+        """Locks that were made when cards had no rule of their own keep their fingerprint."""
+        content: dict[str, object] = handler(self)
+        usual = {"card_shapes": "all", "card_least_seconds": _CARD_LEAST_SECONDS}
+        return {name: value for name, value in content.items() if usual.get(name) != value}
 
 
 class Measurement(Record):
@@ -235,6 +259,7 @@ class Protocol(Record):
 
     schema_version: Literal["protocol/1"] = Field(default="protocol/1", description="version of this file's layout")
     question: Question = Field(description="what is asked")
+    contact: Contact | None = Field(default=None, description="who answers for the note")
     corpus: tuple[CorpusFiles, ...] = Field(min_length=1, description="what is processed; one table per corpus")
     model: Model = Field(description="what processes it")
     baseline: Baseline = Field(default=Baseline(), description="the reference predictions")
@@ -259,7 +284,7 @@ class Protocol(Record):
 
     @model_serializer(mode="wrap")
     def _without_absent(self, handler: SerializerFunctionWrapHandler) -> dict[str, object]:
-        return _without(handler(self), "evaluation")
+        return _without(_without(handler(self), "evaluation"), "contact")
 
 
 # ---- protocol.lock.json --------------------------------------------------------------------------

@@ -7,7 +7,8 @@ copy has finished. How a batch becomes tensors and logits is the `Forward` of th
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from runner.measure.batches import plan_batches
@@ -49,6 +50,9 @@ class Forward(Protocol):
     def logits(self, inputs: Any) -> Any:
         """Tensor of shape (documents, outputs), rows in the order of the tokens."""
 
+    def shape(self, inputs: Any) -> tuple[object, ...]:
+        """The size of a batch: what a card's libraries prepare once for all batches that are alike in it."""
+
 
 @runtime_checkable
 class Compiles(Protocol):
@@ -56,8 +60,12 @@ class Compiles(Protocol):
 
     recompiled_shapes: list[str]
     runs_per_shape: int
+    shapes_per_signature: int
 
     def signature(self, inputs: Any) -> tuple[object, ...]: ...
+    def expect(self, signatures: int) -> None:
+        """So many signatures will be compiled for; the compiler must not give up before."""
+
     def compiled(self) -> str:
         """The compiling is over; the mode that is in effect, `none` where nothing was compiled."""
 
@@ -83,6 +91,10 @@ class BatchedEngine:
         self._batch_size: int = job.settings["batch_size"]
         self._ahead = bool(self._extra(job).get("tokenise_ahead", not self._on_cpu))
         self._signatures: set[tuple[object, ...]] = set()  # compiled for
+        self._all_shapes = job.warm_up_card_shapes == "all" and not self._on_cpu
+        self._least_seconds = 0.0 if self._on_cpu else job.warm_up_card_seconds
+        self._shapes: set[tuple[object, ...]] | None = None  # that the card has seen, if it was shown all
+        self._unseen: dict[tuple[object, ...], str] = {}
         self._graphs = compiled_graphs()
         plan_batches([1], 1, job.settings["grouping"])  # an unknown grouping is refused before any work
         self.loaded = Loaded(self._effective(loaded.model), *self._facts(loaded), notes=loaded.notes)
@@ -108,6 +120,8 @@ class BatchedEngine:
                     work.largest_batch = max(work.largest_batch, len(positions))
                     with parts.busy("transfer"):
                         inputs = self._forward.inputs(tokens, work)
+                    if self._shapes is not None and (shape := self._forward.shape(inputs)) not in self._shapes:
+                        self._unseen[shape] = "×".join(map(str, shape[:2]))
                     if fetch is not None:
                         fetch.run(positions, self._forward.logits, inputs)
                         continue
@@ -164,7 +178,10 @@ class BatchedEngine:
             self._warm_up(texts, passes)
         # Attention or code of a model may compile on its own (`flex_attention` does, for every shape anew).
         before, self._graphs = self._graphs, compiled_graphs()
-        if self._graphs > before and not isinstance(self._forward, Compiles):
+        if isinstance(self._forward, Compiles):
+            if self._forward.recompilations():  # for a size that only the warm-up has shown
+                self.loaded.effective["compile"] = self._forward.compiled()
+        elif self._graphs > before:
             self.loaded.effective["extra"]["compiled_by_the_model"] = self._graphs - before
 
     def _warm_up(self, texts: Sequence[str], passes: int) -> None:
@@ -172,30 +189,58 @@ class BatchedEngine:
         longest = max(plan, key=lambda item: max(map(len, item[1].ids)))
         # The way of the pass: its pinned blocks and events are there before it begins.
         fetch = None if self._on_cpu else Fetch(self._torch, Nowhere(), Parts(lambda: 0))
+
+        def run(positions: list[int], inputs: Any) -> None:
+            if fetch is None:
+                self._forward.logits(inputs).float()
+            else:
+                fetch.run(positions, self._forward.logits, inputs)
+
         with self._torch.inference_mode():
-            for _ in range(passes):
-                for positions, tokens in (longest, plan[0]):
-                    inputs = self._forward.inputs(tokens, Work())
-                    if fetch is None:
-                        self._forward.logits(inputs).float()
-                    else:
-                        fetch.run(positions, self._forward.logits, inputs)
-            if fetch is not None:
-                fetch.drain()
+            if self._all_shapes:
+                self._show_all_shapes(plan, run)
+            begin = time.monotonic()
+            while True:
+                for _ in range(passes):
+                    for positions, tokens in (longest, plan[0]):
+                        run(positions, self._forward.inputs(tokens, Work()))
+                if fetch is not None:
+                    fetch.drain()
+                if time.monotonic() - begin >= self._least_seconds:
+                    break
+
+    def _show_all_shapes(self, plan: Sequence[tuple[list[int], Tokens]], run: Callable[[list[int], Any], None]) -> None:
+        """Every size of batch once: a card's libraries plan, load and tune for each when it comes first (M18).
+
+        cuDNN's attention builds a plan for every width, tens of milliseconds of the host, and no counter tells of it.
+        """
+        seen = self._shapes = set()
+        for positions, tokens in plan:
+            inputs = self._forward.inputs(tokens, Work())
+            if (shape := self._forward.shape(inputs)) not in seen:
+                seen.add(shape)
+                run(positions, inputs)
 
     def compile(self, texts: Sequence[str]) -> None:
-        """One batch of every signature; a build that cannot compile is found here, not in the pass."""
+        """For every signature of the plan; a build that cannot compile is found here, not in the pass.
+
+        A graph for all widths is made from one that differs from the number of texts (the compiler takes equal sizes
+        for one and the same) and tried with a second.
+        """
         if not isinstance(self._forward, Compiles):
             return
-        seen = self._signatures
+        plan: dict[tuple[object, ...], dict[tuple[object, ...], Tokens]] = {}
+        for _, tokens in self._batches(texts, Parts(lambda: 0), Work()):
+            inputs = self._forward.inputs(tokens, Work())
+            plan.setdefault(self._forward.signature(inputs), {}).setdefault(self._forward.shape(inputs), tokens)
+        self._forward.expect(len(plan))
         with self._torch.inference_mode():
-            for _, tokens in self._batches(texts, Parts(lambda: 0), Work()):
-                inputs = self._forward.inputs(tokens, Work())
-                signature = self._forward.signature(inputs)
-                if signature not in seen:
-                    seen.add(signature)
+            for signature, shapes in plan.items():
+                self._signatures.add(signature)
+                apart = sorted(shapes, key=lambda shape: shape[0] == shape[1])  # stable: else in the plan's order
+                for shape in apart[: self._forward.shapes_per_signature]:
                     for _ in range(self._forward.runs_per_shape):
-                        self._try_to_compile(inputs)
+                        self._try_to_compile(self._forward.inputs(shapes[shape], Work()))
         self.loaded.effective["compile"] = self._forward.compiled()
 
     def missing_shapes(self, texts: Sequence[str]) -> tuple[str, ...]:
@@ -221,12 +266,15 @@ class BatchedEngine:
             raise
 
     def recompilations(self) -> tuple[int | None, str | None]:
-        if not isinstance(self._forward, Compiles):
-            count = compiled_graphs() - self._graphs
-            return count, f"not clean: {count} compilation(s) in the timed part" if count else None
-        count = self._forward.recompilations()
-        shapes = ", ".join(self._forward.recompiled_shapes)
-        return count, f"not clean: {count} compilation(s) in the timed part, shape {shapes}" if count else None
+        """A size of batch that the card had not seen counts like a compilation."""
+        shapes = list(self._unseen.values())
+        if isinstance(self._forward, Compiles):
+            count = max(self._forward.recompilations(), len(shapes))
+            shapes = self._forward.recompiled_shapes or shapes
+        else:
+            count = compiled_graphs() - self._graphs + len(shapes)
+        named = f", shape {', '.join(shapes)}" if shapes else ""
+        return count, f"not clean: {count} compilation(s) in the timed part{named}" if count else None
 
     def efficiency(self, work: Work, *, matrix_rate: bool) -> dict[str, float | str | None]:
         shape = EncoderShape.of(self._model.config)

@@ -18,6 +18,7 @@ MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagrap
 # Modes with graphs of the card, and what is left of them where none is recorded.
 _WITHOUT_GRAPHS = {"reduce-overhead": "default", "max-autotune": "max-autotune-no-cudagraphs"}
 _RUNS_TO_REPLAY = 3  # warm up, record, replay
+_GRAPHS_PER_SIGNATURE, _GRAPHS_TO_SPARE = 2, 8
 
 
 def _own_cache(job: Job) -> None:
@@ -49,6 +50,8 @@ class CompiledForward(PaddedForward):
         self._counting = False  # after everything known is compiled
         self._new_shapes = self._recorded_before = 0
         self.runs_per_shape = _RUNS_TO_REPLAY if self._replays else 1
+        # A graph for all widths is tried with a second one before the pass.
+        self.shapes_per_signature = 2 if self._dynamic and not self._replays else 1
         self.recompiled_shapes: list[str] = []
         self.effective |= {"compile": mode, "extra": {"dynamic_shapes": self._dynamic}}
 
@@ -76,10 +79,21 @@ class CompiledForward(PaddedForward):
         fixed = self._replays or not self._dynamic or width <= 1
         return (rows, "attention_mask" in inputs, width if fixed else None)
 
+    def expect(self, signatures: int) -> None:
+        """From its 9th graph on dynamo would run a model as it is, and say so in a log only (M16)."""
+        import torch._dynamo
+
+        config: Any = torch._dynamo.config
+        graphs = _GRAPHS_PER_SIGNATURE * signatures + _GRAPHS_TO_SPARE
+        config.recompile_limit = max(config.recompile_limit, graphs)
+        config.accumulated_recompile_limit = max(config.accumulated_recompile_limit, graphs)
+        config.fail_on_recompile_limit_hit = True
+
     def compiled(self) -> str:
         """Everything known is compiled: from now on a compilation is one too many. The mode in effect."""
         self._graphs_before = self._graphs()
         self._counting = True
+        self._new_shapes = 0
         self._recorded_before = self._recorded()
         self.recompiled_shapes.clear()
         if self._graphs_before == self._graphs_at_first:

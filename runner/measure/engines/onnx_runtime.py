@@ -189,5 +189,9 @@ class OnnxForward:
         fill(arrays, tokens, width, self._tokenising, self._padding)
         return arrays
 
+    def shape(self, inputs: dict[str, Any]) -> tuple[object, ...]:
+        shape: tuple[object, ...] = inputs["input_ids"].shape
+        return shape
+
     def logits(self, inputs: dict[str, Any]) -> Any:
         return self._torch.from_numpy(self._session.run(["logits"], inputs)[0])

@@ -116,6 +116,10 @@ class PackedForward:
             starts.int() if self._with_numbers else None, numbers.int() if self._with_numbers else None,
         )  # fmt: skip
 
+    def shape(self, inputs: Pack) -> tuple[object, ...]:
+        """Number of texts: nothing is made for the number of tokens, in which every batch differs."""
+        return (len(inputs.bounds) - 1, "packed")
+
     @property
     def device(self) -> str:
         """Where the packs lie."""

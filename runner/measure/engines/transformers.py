@@ -93,6 +93,10 @@ class PaddedForward:
     def logits(self, inputs: dict[str, Any]) -> Any:
         return self._model(**inputs).logits
 
+    def shape(self, inputs: dict[str, Any]) -> tuple[object, ...]:
+        """Number of texts, width, masked or not: plans of attention are made for these."""
+        return (*inputs["input_ids"].shape, "attention_mask" in inputs)
+
 
 def fill(arrays: dict[str, Any], tokens: Tokens, width: int, tokenising: Tokenising, padding: str) -> None:
     """Token ids, and where batches are padded the padding around them, into arrays of shape (texts, width).
