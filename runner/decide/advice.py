@@ -33,12 +33,12 @@ ADVICE: dict[str, str] = {
         "{outermost_seconds} than to the median, {median_seconds}."
     ),
     "help.shared": (
-        "Keep other processes off the device, a likely cause of the spread: of {names}, every pass beside them was "
+        "Keep other processes off the device, a likely cause of the wide range: of {names}, every pass beside them was "
         "slower than the undisturbed passes, which lie together."
     ),
     "help.shared-unknown": (
         "Keep other processes off the device: they ran during accepted passes of {names}. Whether they caused the "
-        "spread is not known."
+        "wide range is not known."
     ),
     "help.boundary": (
         "{name}: move the plan so that its smallest and largest durations fall on the same side of the package "
@@ -101,6 +101,9 @@ ADVICE: dict[str, str] = {
         "whose price is not known."
     ),
     "what-if.deadline": "{name}: delivery may come {slack_elapsed_seconds} later and still be in time.",
+    "what-if.deadline-own": (
+        "{name}: by the calendar of the plan, delivery may come {slack_elapsed_seconds} later and still be in time."
+    ),
     "what-if.lots": "{name} with one lot more (lots: {lots_count}) would cost {total_money}.",
     "what-if.quality-count": (
         "{name}: tightest quality check {group} in {corpus}, {metric} {value} against {minimum}; further "

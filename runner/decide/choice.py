@@ -12,8 +12,9 @@ from runner.decide.model import Balance, BalanceRow, Decision, Excluded, Reason
 from runner.decide.options import Option, at_largest, at_smallest, sound
 from runner.decide.pick import Pick, pick
 from runner.decide.sentences import say
-from runner.decide.ties import help_for_tie, reasons_for_tie, walk_of_tie
+from runner.decide.ties import help_for_tie, reasons_for_tie
 from runner.decide.unpriced import could_be_priced, rivals
+from runner.decide.walk import walk_of
 from runner.decide.whatif import what_if
 from runner.decide.words import (
     help_for_noise,
@@ -42,6 +43,9 @@ class Answer:
     reasons: tuple[Reason, ...]
     would_help: tuple[Reason, ...] = ()
     no_comparison: bool = False
+    ranked: Pick | None = None
+    """What the ranking gave at the largest durations, where noise or an unknown price keeps it open all the same."""
+    walk: tuple[Reason, ...] = ()
 
 
 def decide(balance: Balance, protocol: Protocol) -> Decision:
@@ -62,14 +66,14 @@ def decide(balance: Balance, protocol: Protocol) -> Decision:
         tied=tuple(option.id for option in answer.tied),
         basis=answer.basis,
         reasons=answer.reasons,
-        rule=say(answer.rule),
-        walk=walk_of_tie(answer.tied) if answer.rule == "rule.tie" else (),
+        rule=say(_told(answer)),
+        walk=answer.walk,
         no_comparison=answer.no_comparison,
-        excluded=excluded_rows(rows, chosen, answer.tied, answer.rule, balance.deliverables),
+        excluded=excluded_rows(rows, chosen, answer.tied, answer.rule, balance.deliverables, answer.ranked),
         unmeasured=tuple(
             _unmeasured(row) for row in sorted(balance.rows, key=lambda row: row.configuration_id) if not row.measured
         ),
-        uncertain=(*past, *uncertain_about(rows, chosen, answer.rule)),
+        uncertain=(*past, *uncertain_about(rows, chosen, answer.rule, [option.row for option in answer.tied])),
         would_help=answer.would_help,
         different_stacks=balance.stack_differences,
         what_if=what_if(
@@ -107,26 +111,33 @@ def _among(balance: Balance, rows: Sequence[BalanceRow], basis: Basis, beside: S
     best = _pick(balance, largest)
     if best.winner is None and best.tied:
         reasons = reasons_for_tie(best.tied, balance.deliverables)
-        return Answer(None, best.tied, basis, best.rule, reasons, help_for_tie(balance, best.tied))
+        would_help = help_for_tie(balance, best.tied)
+        return Answer(None, best.tied, basis, best.rule, reasons, would_help, walk=walk_of(best, largest))
     unsteady = _unsteady(balance, rows, best.winner)
     if unsteady:
         names = tuple(at_largest(row) for row in unsteady)
         tied = names if best.winner is None else (best.winner, *(n for n in names if n.id != best.winner.id))
         reasons, would_help = help_for_noise(best.winner, unsteady)
-        return Answer(None, tied, basis, "rule.noise", reasons, would_help)
+        return Answer(None, tied, basis, "rule.noise", reasons, would_help, ranked=best)
     unpriced = rivals(rows, None if best.winner is None else best.winner.id, balance.deliverables)
     if unpriced:
         reasons, would_help = help_for_unpriced(best.winner, unpriced)
         tied = tuple(at_largest(rival.row) for rival in unpriced)
-        return Answer(
-            None, tied if best.winner is None else (best.winner, *tied), basis, "rule.unpriced", reasons, would_help
-        )
+        named = tied if best.winner is None else (best.winner, *tied)
+        return Answer(None, named, basis, "rule.unpriced", reasons, would_help, ranked=best)
     if best.winner is None:
         return Answer(
             None, (), "none", "rule.none", reasons_for_nothing(balance, rows), help_for_nothing(balance, rows)
         )
     reasons = reasons_for_winner(best, largest, balance.deliverables, beside)
-    return Answer(best.winner, (), basis, best.rule, reasons, no_comparison=best.rule == "rule.lone")
+    lone = best.rule == "rule.lone"
+    return Answer(best.winner, (), basis, best.rule, reasons, no_comparison=lone, walk=walk_of(best, largest))
+
+
+def _told(answer: Answer) -> str:
+    """Code of the rule as it is quoted: on own machines it says why the time decides (rule 11)."""
+    own = answer.rule == "rule.tie" and all(option.row.own_machine for option in answer.tied)
+    return "rule.tie-own" if own else answer.rule
 
 
 def _pick(balance: Balance, options: Sequence[Option]) -> Pick:

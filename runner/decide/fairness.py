@@ -31,12 +31,12 @@ def expense_warnings(plan: Plan, variants: Sequence[str]) -> tuple[Reason, ...]:
         missing = [variant for variant in variants if variant not in given]
         if missing and given:
             have = ", ".join(variant for variant in variants if variant in given)
-            warnings.append(say("expense.unfair", name=name, given=have, missing=", ".join(missing)))
+            warnings.append(say("expense.unfair", expense=name, given=have, missing=", ".join(missing)))
         strangers = sorted(
             {item.configuration for item in plan.expense if item.name == name and item.configuration} - set(variants)
         )
         if strangers:
-            warnings.append(say("expense.stranger", name=name, variant=", ".join(strangers)))
+            warnings.append(say("expense.stranger", expense=name, variant=", ".join(strangers)))
     return tuple(warnings)
 
 

@@ -7,6 +7,7 @@ from decimal import Decimal
 
 from runner.decide.model import BalanceRow, Excluded, Reason
 from runner.decide.options import Option, gap_and_spread, times
+from runner.decide.pick import Pick
 from runner.decide.sentences import say
 from runner.decide.summaries import decimal_text
 
@@ -17,11 +18,16 @@ def excluded_rows(
     tied: Sequence[Option],
     rule: str,
     deliverables: Sequence[str],
+    ranked: Pick | None = None,
 ) -> tuple[Excluded, ...]:
-    """Why each measured configuration is not the chosen one; tied and unresolved ones are not excluded."""
+    """Why each measured configuration is not the chosen one; tied and unresolved ones are not excluded.
+
+    `ranked`: the ranking at the largest durations, where noise or an unknown price keeps its winner open. What it
+    left behind says by what.
+    """
     open_names = {option.id for option in tied}
-    equal = [row for row in rows if chosen and row.admissible and row.committed_cost == chosen.committed_cost]
-    by_failures = len({row.accepted + row.failures for row in equal}) == 1
+    by_failures = chosen is not None and _even(rows, chosen)
+    would_be = None if ranked is None or ranked.winner is None else ranked.winner.row
     found = []
     for row in rows:
         if row is chosen or row.configuration_id in open_names:
@@ -35,7 +41,20 @@ def excluded_rows(
         elif rule == "rule.tie" and tied:
             reason = _behind(row, tied, deliverables)
             found.append(Excluded(configuration_id=row.configuration_id, reason=reason))
+        elif ranked is not None and would_be is not None:
+            reason = say(
+                "lost.would-be",
+                name=would_be.configuration_id,
+                why=_lost(row, would_be, ranked.rule, _even(rows, would_be)),
+            )
+            found.append(Excluded(configuration_id=row.configuration_id, reason=reason))
     return tuple(found)
+
+
+def _even(rows: Sequence[BalanceRow], best: BalanceRow) -> bool:
+    """Whether all admissible ones of the same cost have as many attempts: only then are failures compared."""
+    equal = [row for row in rows if row.admissible and row.committed_cost == best.committed_cost]
+    return len({row.accepted + row.failures for row in equal}) == 1
 
 
 def _lost(row: BalanceRow, chosen: BalanceRow, rule: str, by_failures: bool) -> Reason:

@@ -3,12 +3,13 @@
 The note translates the template of a code and formats the values in the reader's locale; here they
 are formatted in English. The last part of a placeholder's name says what the value is:
 `_money` (`2071.00 USD`), `_seconds` (exact decimal), `_elapsed_seconds` (the same, shown as `96 h` or `1 h 30 min`),
-`_utc` (an instant, to the second), `_count` (a whole number); any other value is text and is never changed.
+`_utc` (an instant, to the second), `_count` (a whole number); `name`, `names` and `corpora` are one or more ids, `days`
+one or more numbers, both parted by `, ` and read as a list in a sentence; any other value is text and is never changed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from string import Formatter
 
@@ -39,10 +40,14 @@ SENTENCES: dict[str, str] = {
         "question of the chosen one is open for the others too, and they have more."
     ),
     "rule.fastest": (
-        "On own machines no rental price applies: a median that is faster than every other by more than the "
-        "larger range of the two wins."
+        "On own machines nothing is rented, so no committed budget can be the smallest and the time decides: a median "
+        "that is faster than every other by more than the larger range of the two wins."
     ),
     "rule.tie": "A gap between medians that does not exceed the larger range of the two decides nothing.",
+    "rule.tie-own": (
+        "On own machines nothing is rented, so no committed budget can be the smallest and the time decides; a gap "
+        "between medians that does not exceed the larger range of the two decides nothing."
+    ),
     "rule.noise": "The choice must hold at the smallest and at the largest accepted duration.",
     "rule.unpriced": "While an unpriced package of another configuration could win, nothing is decided.",
     "rule.different-work": "Different truncation is different work and is not compared.",
@@ -150,8 +155,8 @@ SENTENCES: dict[str, str] = {
         "whatever is chosen, and ranks nothing."
     ),
     "order.not-rotated": "{variant} was first in every pass over {corpus} on {gpu}: the order was not rotated",
-    "expense.unfair": "the expense {name} is given for {given} and missing for {missing}",
-    "expense.stranger": "the expense {name} names {variant}, which is no variant of the lock",
+    "expense.unfair": "the expense {expense} is given for {given} and missing for {missing}",
+    "expense.stranger": "the expense {expense} names {variant}, which is no variant of the lock",
     "stack.differs": "{entry}: {found}",
     "stack.attempt": (
         "{attempt} ended before its software stack was read, which may be one of several: the failure counts for "
@@ -202,7 +207,17 @@ SENTENCES: dict[str, str] = {
         "Its access window is {window_elapsed_seconds}; delivered at {delivered_utc}, {slack_elapsed_seconds} before "
         "the deadline."
     ),
-    "chosen.in-time-own": "Delivered at {delivered_utc}, {slack_elapsed_seconds} before the deadline.",
+    "chosen.in-time-own": (
+        "By the calendar of the plan it is delivered at {delivered_utc}, {slack_elapsed_seconds} before the deadline."
+    ),
+    "chosen.waiting": (
+        "{waiting_elapsed_seconds} of the window of {window_elapsed_seconds} are waiting; a plan of at most "
+        "{limit_elapsed_seconds} would fit {days_count} days for {total_money}."
+    ),
+    "chosen.waiting-unpriced": (
+        "{waiting_elapsed_seconds} of the window of {window_elapsed_seconds} are waiting; a plan of at most "
+        "{limit_elapsed_seconds} would fit {days_count} days, whose price is not known."
+    ),
     "chosen.passes": (
         "Accepted passes: {accepted_count} of {attempts_count} attempts, failures: {failures_count}; accepted "
         "deliverables: {corpora}."
@@ -218,8 +233,8 @@ SENTENCES: dict[str, str] = {
     ),
     "undecided.tie-cost": "Equal committed cost of {cost_money}: {names}.",
     "undecided.tie-time": "Not separated: {names}.",
-    "undecided.gap": "{one} and {other}: gap {gap_seconds} ≤ spread {range_seconds}.",
-    "undecided.gap-clear": "{one} and {other}: gap {gap_seconds} > spread {range_seconds}.",
+    "undecided.gap": "{one} and {other}: gap {gap_seconds} ≤ range {range_seconds}.",
+    "undecided.gap-clear": "{one} and {other}: gap {gap_seconds} > range {range_seconds}.",
     "undecided.boundary": (
         "{name}: a package or deadline boundary lies between the window with its smallest durations "
         "({small_elapsed_seconds}) and with its largest ({large_elapsed_seconds}), and this changes the choice."
@@ -241,21 +256,33 @@ SENTENCES: dict[str, str] = {
     # what would help, and what would change the answer
     **ADVICE,
     # how far the ranking came
-    "walk.own": (
-        "Nothing is rented on own machines, so committed cost, failures and open questions decide nothing there: the "
-        "times alone are compared."
+    "walk.own-cost": (
+        "Committed cost: not applicable. The question asks for the smallest committed budget, but nothing is rented on "
+        "own machines and nothing is committed, so the cost tells none of them apart."
     ),
-    "walk.cost": "Committed cost: the same for {names}.",
+    "walk.own-failures": "Failures: not compared on own machines; they only break ties of equal cost.",
+    "walk.own-questions": "Open questions: not compared on own machines; they only break ties of equal cost.",
+    "walk.cost": "Committed cost: {cost_money} is the smallest, the same for {names}.",
+    "walk.cost-decides": (
+        "Committed cost: that of {name} is the smallest, so failures, times and open questions are not compared."
+    ),
     "walk.failures": "Failures: equal, {failures_count} each.",
+    "walk.failures-fewest": "Failures: fewest, {failures_count} each, of {names}; only these are compared further.",
+    "walk.failures-decide": "Failures: fewest, {failures_count}, of {name}; times and open questions are not compared.",
     "walk.failures-unequal": "Failures: not compared, because the numbers of attempts differ.",
     "walk.times": "Times: no median is faster than every other by more than the larger range of the two.",
+    "walk.times-decide": (
+        "Times: the median of {name} is faster than every other by more than the larger range of the two."
+    ),
     "walk.questions": "Open questions: nobody's are fewer and all open for the others too.",
+    "walk.questions-decide": "Open questions: those of {name} are fewer, and all of them are open for the others too.",
     # everybody else
     "lost.own-machine": "own machine: never ranked against rentals",
-    "lost.cost": "costs {cost_money}, {more_money} more",
+    "lost.cost": "committed cost {cost_money}, {more_money} more",
     "lost.failures": "equal cost; failures: {failures_count} against {fewer_count}",
     "lost.slower": "slower than {name}",
-    "lost.separated": "slower than {name}: gap {gap_seconds} > spread {range_seconds}",
+    "lost.separated": "slower than {name}: gap {gap_seconds} > range {range_seconds}",
+    "lost.would-be": "behind {name}, which would be chosen if nothing kept it open: {why}",
     "lost.questions": "equal cost, more open questions than {name}",
     "uncertain.passes": (
         "The median of {n_count} passes does not undo a failed one, and {n_count} passes prove no long-term stability."
@@ -263,7 +290,7 @@ SENTENCES: dict[str, str] = {
     "uncertain.failures": (
         "Failures decided against {names}. So few attempts do not show whether they would happen again."
     ),
-    "uncertain.one-pass": "One pass shows no spread and proves no stability.",
+    "uncertain.one-pass": "One pass has no range and proves no stability.",
     "uncertain.too-few": "{name} has too few accepted passes to be compared: {accepted_count} where it has fewest.",
     "uncertain.expenses": (
         "With the other expenses {name} would cost {total_money} against {chosen_money} of {chosen}; expenses do "
@@ -315,8 +342,19 @@ def english(name: str, value: str) -> str:
         case "utc":
             day, _, time = value.removesuffix("Z").partition(".")[0].partition("T")
             return f"{day} {time.removesuffix(':00') if len(time) == _WHOLE_SECONDS else time} UTC"
+        case "names" | "name" | "corpora":
+            return joined(value.split(", "), "and")
+        case "days":
+            return joined(value.split(", "), "or")
         case _:
             return value
+
+
+def joined(parts: Sequence[str], word: str) -> str:
+    """`a, b and c` in English; a list that was cut short (`a, b …`) stays as it is."""
+    if len(parts) < 2 or parts[-1].endswith("…"):
+        return ", ".join(parts)
+    return f"{', '.join(parts[:-1])} {word} {parts[-1]}"
 
 
 def shown_seconds(seconds: Decimal) -> Decimal:

@@ -1,7 +1,8 @@
 """Balance and attempts as tables: exact CSV for machines, formula-safe CSV for people (M22, NO-03).
 
 In the exact tables a text is exactly the text. In the table for people a text cell that a spreadsheet
-would run as a formula starts with an apostrophe; numbers are never touched.
+would run as a formula starts with an apostrophe, and numbers and separators are those of the note's language:
+a German spreadsheet reads `1.849` as one thousand eight hundred and forty-nine.
 """
 
 from __future__ import annotations
@@ -23,18 +24,39 @@ from runner.units import exact_seconds
 
 Cell = str | int | Decimal | bool | None
 Row = dict[str, Cell]
+# Languages that write decimals with a point, and part cells by commas; all others `1,5` and semicolons.
+_DECIMAL_POINT = frozenset({"en", "he", "ja", "ko", "th", "zh"})
+_BYTE_ORDER_MARK = "\ufeff"
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def csv_bytes(rows: Sequence[Row], columns: Sequence[str], *, for_people: bool = False) -> bytes:
     """UTF-8 CSV with LF; None is an empty cell, booleans are true and false."""
+    return _csv([[_text(row.get(column), for_people) for column in columns] for row in rows], columns).encode("utf-8")
+
+
+def spreadsheet_bytes(rows: Sequence[Row], columns: Sequence[str], language: str = "en") -> bytes:
+    """The same for the spreadsheet of people who read this language: it opens with a double click.
+
+    With a byte order mark (without one, Excel reads no UTF-8), the separator and the decimal mark that a spreadsheet
+    of the language expects, and no cell that it would run as a formula.
+    """
+    point = language in _DECIMAL_POINT
+    cells = [[_for_sheet(row.get(column), point) for column in columns] for row in rows]
+    return (_BYTE_ORDER_MARK + _csv(cells, columns, "," if point else ";")).encode("utf-8")
+
+
+def _csv(cells: Sequence[Sequence[str]], columns: Sequence[str], separator: str = ",") -> str:
     import pandas as pd
 
-    cells = [[_text(row.get(column), for_people) for column in columns] for row in rows]
     frame = pd.DataFrame(cells, columns=list(columns), dtype=object)
     # Everything is quoted: a lone carriage return in an error message would end an unquoted cell.
-    text = frame.to_csv(index=False, lineterminator="\n", quoting=csv.QUOTE_ALL)
-    return text.encode("utf-8")
+    return str(frame.to_csv(index=False, sep=separator, lineterminator="\n", quoting=csv.QUOTE_ALL))
+
+
+def _for_sheet(cell: Cell, point: bool) -> str:
+    text = _text(cell, True)
+    return text if point or not isinstance(cell, Decimal) else text.replace(".", ",")
 
 
 def formula_safe(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Undecided between admissible configurations, in words: who is tied, how far the ranking came, what would help."""
+"""Undecided between admissible configurations, in words: who is tied, what would help."""
 
 from __future__ import annotations
 
@@ -32,19 +32,6 @@ def _gap_sentence(one: str, fast: Times, other: str, slow: Times) -> Reason:
     gap, spread = gap_and_spread(fast, slow)
     code = "undecided.gap" if gap <= spread else "undecided.gap-clear"
     return say(code, one=one, other=other, gap_seconds=decimal_text(gap), range_seconds=decimal_text(spread))
-
-
-def walk_of_tie(tied: Sequence[Option]) -> tuple[Reason, ...]:
-    """What each rule of the ranking found, in their order: why none of them decided (DESIGN section 6, rule 5)."""
-    if all(option.row.own_machine for option in tied):
-        return say("walk.own"), say("walk.times")
-    even = len({option.row.accepted + option.row.failures for option in tied}) == 1
-    return (
-        say("walk.cost", names=", ".join(option.id for option in tied)),
-        say("walk.failures", failures_count=str(tied[0].row.failures)) if even else say("walk.failures-unequal"),
-        say("walk.times"),
-        say("walk.questions"),
-    )
 
 
 def help_for_tie(balance: Balance, tied: Sequence[Option]) -> tuple[Reason, ...]:

@@ -11,8 +11,8 @@ from runner.decide.options import at_largest, at_smallest, gap_and_spread, times
 from runner.decide.sentences import say
 from runner.decide.summaries import decimal_text
 from runner.decide.unpriced import Rival, least_if_priced, rivals
+from runner.decide.words import MOST_NAMES, together
 
-_MOST_NAMES = 8
 SECONDS_PER_DAY = 86400
 _PACKAGE_PLACES = 2
 _HOURLY_PLACES = 4
@@ -52,27 +52,15 @@ def what_if(
             rentals = [row for row in rows if not row.own_machine]
             possible = rivals(rentals, best.configuration_id, balance.deliverables)
             found += _unpriced(possible, Decimal(best.package.total), best.package.currency)
-    subjects = [chosen] if chosen is not None else list(tied)[:_MOST_NAMES]
+    subjects = [chosen] if chosen is not None else list(tied)[:MOST_NAMES]
     # A deadline that had passed at the freeze leaves no hours to spare, whatever the calendar says.
     in_time = not any(warning.code == "calendar.past" for warning in balance.warnings)
     for row in subjects:
         found += [*_window(row), *(_deadline(row) if in_time else ()), *_quality(row), *_lots(row)]
     if chosen is not None and chosen.own_machine:
         found += _separation(balance, rows, chosen)
-    untold = [] if chosen is not None else [row.configuration_id for row in tied[_MOST_NAMES:]]
-    return _together(found) + ((say("what-if.untold", names=", ".join(untold)),) if untold else ())
-
-
-def _together(said: Sequence[Reason]) -> tuple[Reason, ...]:
-    """Sentences that differ only in the configuration's name become one with the names, at most eight of them."""
-    names: dict[tuple[str, tuple[tuple[str, str], ...]], list[str]] = {}
-    for reason in said:
-        rest = tuple(sorted((key, value) for key, value in reason.values.items() if key != "name"))
-        names.setdefault((reason.code, rest), []).append(reason.values["name"])
-    return tuple(
-        say(code, name=", ".join(same[:_MOST_NAMES]) + (" …" if len(same) > _MOST_NAMES else ""), **dict(rest))
-        for (code, rest), same in names.items()
-    )
+    untold = [] if chosen is not None else [row.configuration_id for row in tied[MOST_NAMES:]]
+    return together(found) + ((say("what-if.untold", names=", ".join(untold)),) if untold else ())
 
 
 def _cheapest(rows: Sequence[BalanceRow]) -> BalanceRow | None:
@@ -263,7 +251,8 @@ def _jump(side: str, option: PackageOption, currency: str, **values: str) -> Rea
 def _deadline(row: BalanceRow) -> list[Reason]:
     if row.window is None or Decimal(row.window.deadline_slack_seconds) < 0:
         return []
-    return [say("what-if.deadline", name=row.configuration_id, slack_elapsed_seconds=row.window.deadline_slack_seconds)]
+    code = "what-if.deadline-own" if row.own_machine else "what-if.deadline"
+    return [say(code, name=row.configuration_id, slack_elapsed_seconds=row.window.deadline_slack_seconds)]
 
 
 def _quality(row: BalanceRow) -> list[Reason]:

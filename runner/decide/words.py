@@ -12,6 +12,11 @@ from runner.decide.pick import Pick
 from runner.decide.sentences import say
 from runner.decide.summaries import decimal_text
 from runner.decide.unpriced import Rival
+from runner.units import round_half_up
+
+MOST_NAMES = 8
+_SECONDS_PER_DAY = 86400
+_SECONDS_PER_HOUR = 3600
 
 
 def reasons_for_winner(
@@ -45,7 +50,7 @@ def reasons_for_winner(
         reasons.append(say("chosen.tie", names=", ".join(equal)))
     row = winner.row
     if row.window is not None:
-        reasons.append(_in_time(row.window, own_machine=row.own_machine))
+        reasons += [_in_time(row.window, own_machine=row.own_machine), *_waiting(row, row.window)]
     reasons.append(
         say(
             "chosen.passes",
@@ -69,6 +74,42 @@ def _in_time(window: WindowFacts, *, own_machine: bool) -> Reason:
         delivered_utc=delivered,
         slack_elapsed_seconds=slack,
     )
+
+
+def _waiting(row: BalanceRow, window: WindowFacts) -> list[Reason]:
+    """How much of the window is waiting, where without it a shorter package would do: the longest such one (M34)."""
+    package = row.package
+    if package is None or package.days is None:
+        return []
+    shorter = [
+        option
+        for option in row.packages
+        if option.days is not None and not option.covers and option.available is not False
+        and Decimal(window.busy_seconds) <= Decimal(option.seconds) < Decimal(window.window_seconds)
+        and (option.total is None or Decimal(option.total) < Decimal(package.total))
+    ]  # fmt: skip
+    if not shorter:
+        return []
+    best = max(shorter, key=lambda option: Decimal(option.seconds))
+    periods = int(Decimal(best.seconds) // ((best.days or 1) * _SECONDS_PER_DAY))
+    if periods > 1:
+        return []
+    values = {
+        "waiting_elapsed_seconds": _waiting_shown(window),
+        "window_elapsed_seconds": window.window_seconds,
+        "limit_elapsed_seconds": best.seconds,
+        "days_count": str(best.days),
+    }
+    if best.total is None:
+        return [say("chosen.waiting-unpriced", **values)]
+    return [say("chosen.waiting", total_money=f"{best.total} {package.currency}", **values)]
+
+
+def _waiting_shown(window: WindowFacts) -> str:
+    """Waiting beside a busy time of whole minutes, as the note shows the two: they add up to the window (M34)."""
+    total, busy = Decimal(window.window_seconds), Decimal(window.busy_seconds)
+    step = 60 if busy >= _SECONDS_PER_HOUR else 1
+    return decimal_text(total - min(round_half_up(busy / step, 0) * step, total))
 
 
 def _why_best(winner: Option, rivals: Sequence[Option], deliverables: Sequence[str]) -> Reason:
@@ -189,6 +230,19 @@ def help_for_nothing(balance: Balance, rows: Sequence[BalanceRow]) -> tuple[Reas
                 found.append(say("help.unpriced", gpu=row.gpu, days=days))
             case _:
                 found.append(say("help.cause", name=name, constraint=row.first_failed or "-"))
+    return together(found)
+
+
+def together(said: Sequence[Reason]) -> tuple[Reason, ...]:
+    """Sentences that differ only in the configuration's name become one with the names, at most eight of them."""
+    names: dict[tuple[str, tuple[tuple[str, str], ...]], list[str]] = {}
+    for reason in said:
+        rest = tuple(sorted((key, value) for key, value in reason.values.items() if key != "name"))
+        names.setdefault((reason.code, rest), []).extend([reason.values["name"]] if "name" in reason.values else [])
+    found = []
+    for (code, rest), same in names.items():
+        cut = ", ".join(same[:MOST_NAMES]) + (" …" if len(same) > MOST_NAMES else "")
+        found.append(say(code, **({"name": cut} if same else {}), **dict(rest)))
     return tuple(found)
 
 
@@ -251,14 +305,16 @@ def _unique(reasons: Sequence[Reason]) -> tuple[Reason, ...]:
 # ---- everybody else ------------------------------------------------------------------------------
 
 
-def uncertain_about(rows: Sequence[BalanceRow], chosen: BalanceRow | None, rule: str) -> tuple[Reason, ...]:
-    """What remains uncertain, whatever the outcome."""
+def uncertain_about(
+    rows: Sequence[BalanceRow], chosen: BalanceRow | None, rule: str, tied: Sequence[BalanceRow] = ()
+) -> tuple[Reason, ...]:
+    """What remains uncertain, whatever the outcome. `tied`: those between which nothing is decided."""
     found = [] if chosen is None else list(chosen.open_questions)
     if chosen is not None and rule == "rule.failures":
         equal = [row for row in rows if row.admissible and row.committed_cost == chosen.committed_cost]
         beaten = [row.configuration_id for row in equal if row.failures > chosen.failures]
         found.append(say("uncertain.failures", names=", ".join(beaten)))
-    shown = rows if chosen is None else [chosen]
+    shown = [chosen] if chosen is not None else (tied or rows)
     passes = [summary.accepted for row in shown for summary in row.summaries if summary.accepted]
     if passes:
         least = min(passes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from runner.decide.tables import (
     balance_rows,
     csv_bytes,
     rows_for_people,
+    spreadsheet_bytes,
 )
 from runner.evidence.campaign import Campaign
 from runner.evidence.files import write_atomic
@@ -24,6 +26,8 @@ from runner.pricing.calendar import plan_calendar
 
 PLAN_CALENDAR = "plan.ics"
 OTHER_LOCK = "left-out.other-lock"
+_ENGLISH = "en"
+_LANGUAGE = re.compile(rb'^lang: *"?([a-z]{2,3})"? *$', re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,20 +39,28 @@ class DecisionFiles:
     files: dict[str, bytes]
 
 
-def write_decision(campaign: Campaign, *, leave_out_other_locks: bool = False) -> DecisionFiles:
+def write_decision(
+    campaign: Campaign, *, leave_out_other_locks: bool = False, language: str | None = None
+) -> DecisionFiles:
     """Decide a campaign and write `note/{balance,decision}.json` and the tables; the decision last."""
-    made = render_decision(campaign, leave_out_other_locks=leave_out_other_locks)
+    made = render_decision(campaign, leave_out_other_locks=leave_out_other_locks, language=language)
     for name, data in made.files.items():
         write_atomic(campaign.note / name, data)
     return made
 
 
-def render_decision(campaign: Campaign, *, leave_out_other_locks: bool = False) -> DecisionFiles:
-    """The same without writing: same evidence, same bytes."""
-    return decide_evidence(read_evidence(campaign, leave_out_other_locks=leave_out_other_locks))
+def render_decision(
+    campaign: Campaign, *, leave_out_other_locks: bool = False, language: str | None = None
+) -> DecisionFiles:
+    """The same without writing: same evidence, same bytes.
+
+    The table for people is in `language`; without one in that of the note that is there, else in English.
+    """
+    evidence = read_evidence(campaign, leave_out_other_locks=leave_out_other_locks)
+    return decide_evidence(evidence, language or _language_of_note(campaign))
 
 
-def decide_evidence(evidence: Evidence) -> DecisionFiles:
+def decide_evidence(evidence: Evidence, language: str = _ENGLISH) -> DecisionFiles:
     """Balance, decision and tables of evidence that is already read."""
     balance = build_balance(
         evidence.protocol, evidence.lock, evidence.plan, evidence.catalogue, evidence.attempts, evidence.verdicts,
@@ -61,13 +73,20 @@ def decide_evidence(evidence: Evidence) -> DecisionFiles:
     )
     files = {
         "attempts.csv": csv_bytes(attempts, ATTEMPT_COLUMNS),
-        "attempts-spreadsheet.csv": csv_bytes(rows_for_people(attempts), PEOPLE_COLUMNS, for_people=True),
+        "attempts-spreadsheet.csv": spreadsheet_bytes(rows_for_people(attempts), PEOPLE_COLUMNS, language),
         "balance.csv": csv_bytes(balance_rows(balance), BALANCE_COLUMNS),
         "balance.json": balance.dump(),
         "decision.json": decision.dump(),
         PLAN_CALENDAR: plan_calendar(evidence.plan, [variant.id for variant in evidence.lock.variants]),
     }
     return DecisionFiles(balance, decision, files)
+
+
+def _language_of_note(campaign: Campaign) -> str:
+    """The language that the text of the note beside the decision says; English where there is no note."""
+    text = campaign.note / "decision-note.qmd"
+    found = _LANGUAGE.search(text.read_bytes()) if text.is_file() else None
+    return _ENGLISH if found is None else found[1].decode("ascii")
 
 
 def other_locks_were_left_out(decision_file: Path) -> bool:

@@ -84,7 +84,7 @@ def make_report(campaign: Campaign, language: str | None = None, environ: Mappin
     )
     left_out = campaign.decision.is_file() and other_locks_were_left_out(campaign.decision)
     with staged_note(campaign) as staged:
-        decision = write_decision(staged, leave_out_other_locks=left_out).decision
+        decision = write_decision(staged, leave_out_other_locks=left_out, language=language).decision
         identity = note_id(staged)
         write_atomic(staged.note / SIGNER_NAME, signer.dump())
 

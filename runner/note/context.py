@@ -7,6 +7,7 @@ from typing import Any
 from runner.evidence.signing import SigningKey
 from runner.note.evidence import Evidence
 from runner.note.parts.appendix import checking, fingerprints
+from runner.note.parts.files import delivered_files
 from runner.note.parts.frozen import drivers, frozen
 from runner.note.parts.measured import durations, memory, utilisation, waste
 from runner.note.parts.options import options
@@ -59,6 +60,7 @@ def build_context(
         "attempts": attempts(evidence, speaker),
         "stacks": stacks(evidence, speaker),
         "fingerprints": fingerprints(evidence, speaker),
+        "files": delivered_files(speaker),
         "check": check,
         "figures": figures,
     }

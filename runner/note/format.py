@@ -6,6 +6,7 @@ up. Nothing here reads the clock or the locale of the machine.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -15,6 +16,7 @@ from zoneinfo import ZoneInfo
 
 from babel import Locale, UnknownLocaleError
 from babel.dates import format_date, format_datetime, get_timezone
+from babel.lists import format_list
 from babel.numbers import format_decimal
 
 from runner.errors import InputRefused
@@ -71,6 +73,11 @@ class Formatter:
 
     def integer(self, value: Number) -> str:
         return self.decimal(value, 0)
+
+    def listed(self, names: Sequence[str], word: str = "and") -> str:
+        """`a, b and c` as a sentence of the language has it; `a, b or c` with "or"."""
+        text: str = format_list(list(names), "or" if word == "or" else "standard", self.locale)
+        return text
 
     def plain(self, value: Number) -> str:
         """All decimals as given: thresholds and limits are shown as they were frozen."""

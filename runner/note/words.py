@@ -45,7 +45,10 @@ class Speaker:
         if template is None:
             return reason.text
         translated = self.catalogue.template(template)
-        return translated.format(**{name: self._value(name, value) for name, value in reason.values.items()})
+        inside = {name: self.sentence(part) for name, part in reason.parts.items()}
+        return translated.format(
+            **{name: inside.get(name) or self._value(name, value) for name, value in reason.values.items()}
+        )
 
     def _value(self, name: str, value: str) -> str:
         match kind_of(name):
@@ -71,8 +74,10 @@ class Speaker:
                 return self.fmt.plain(f"{round_half_up(Decimal(value), 3).normalize():f}")
             case "constraint" if value in CONSTRAINT_NAMES:
                 return self.say(CONSTRAINT_NAMES[value])
-            case "names":
-                return self.long_text(self.listed(value.split(", ")))
+            case "names" | "name" | "corpora":
+                return self.long_text(self.joined(value.split(", ")))
+            case "days":
+                return self.fmt.listed(value.split(", "), "or")
             case "offer":
                 return self._offer(value)
             case _ if value in self.known:
@@ -81,6 +86,8 @@ class Speaker:
                 return self.recorded(value)
             case "done" | "found" if value in NAMELESS:
                 return self.say(NAMELESS[value])
+            case "found":
+                return self.long_text(self.parted(value.split("; ")))
             case _:
                 return self.long_text(value)
 
@@ -133,6 +140,16 @@ class Speaker:
         return self.catalogue.ngettext(
             "%(names)s and %(count)s more", "%(names)s and %(count)s more", more, names=first
         )
+
+    def joined(self, names: Sequence[str], most: int = _MOST_NAMES) -> str:
+        """`a, b and c`, for a sentence; of many names the first ones, and how many more there are."""
+        if len(names) > most + 1 or names[-1].endswith("…"):
+            return self.listed(names, most)
+        return self.fmt.listed(names)
+
+    def parted(self, parts: Sequence[str]) -> str:
+        """`a; b`: parts of a sentence, with the blank before the semicolon that some languages want."""
+        return self.catalogue.gettext("; ").join(parts)
 
     def long_text(self, text: str, most: int = _NOTE_MOST) -> str:
         """Free text of a record, shortened by rule; the whole is in the records."""

@@ -52,7 +52,7 @@ def test_the_cause_is_said_once_for_all_configurations(decided: tuple[Campaign, 
     decision = decided[1]
     assert [reason.code for reason in decision.reasons] == ["undecided.baseline", "undecided.fails"]
     text = str(decision.reasons[1])
-    assert text.startswith("cpu.b1, cpu.b4, cpu.b8: quality not shown, the answers on small-final are those")
+    assert text.startswith("cpu.b1, cpu.b4 and cpu.b8: quality not shown, the answers on small-final are those")
     assert "is below 0.80" in text and text.endswith("accepted 0 of 6 attempts.")
     assert [reason.code for reason in decision.would_help] == ["help.baseline"]
 

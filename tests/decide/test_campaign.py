@@ -14,7 +14,7 @@ import pytest
 
 from runner.cli.main import run
 from runner.decide.model import Balance, Decision
-from runner.decide.write import other_locks_were_left_out, render_decision
+from runner.decide.write import other_locks_were_left_out, render_decision, write_decision
 from runner.errors import InputRefused
 from runner.evidence.attempt import ErrorInfo, Inputs, Status
 from runner.evidence.campaign import Campaign
@@ -274,11 +274,23 @@ def test_m22_one_row_per_attempt_with_counts_and_reasons(campaign: Campaign) -> 
 def test_no_03_table_for_people_is_formula_safe_and_the_machine_table_exact(campaign: Campaign) -> None:
     made = render_decision(campaign)
     exact = list(csv.DictReader(io.StringIO(made.files["attempts.csv"].decode(), newline="")))[-1]
-    shown = list(csv.DictReader(io.StringIO(made.files["attempts-spreadsheet.csv"].decode(), newline="")))[-1]
+    shown = list(csv.DictReader(io.StringIO(made.files["attempts-spreadsheet.csv"].decode("utf-8-sig"), newline="")))[
+        -1
+    ]
     assert exact["error_message"] == "=cmd|' /C calc'!A0"
     assert shown["error_message"] == "'=cmd|' /C calc'!A0"
     assert (exact["notes"], shown["notes"]) == ("-5.00; +plan", "'-5.00; +plan")
     assert (exact["pass_seconds"], shown["pass_seconds"]) == ("", "unknown: the pass did not end")
+
+
+def test_no_03_the_table_for_people_is_in_the_language_of_the_note(campaign: Campaign) -> None:
+    """A report in German makes it so; deciding or verifying again keeps every byte. English without a note."""
+    table = "attempts-spreadsheet.csv"
+    english = render_decision(campaign).files[table]
+    german = write_decision(campaign, language="de").files[table]
+    assert b'"10.5"' in english and b'","' in english and b'"10,5"' in german and b'";"' in german
+    (campaign.note / "decision-note.qmd").write_text('---\ntitle: "x"\nlang: de\n---\n', encoding="utf-8")
+    assert render_decision(campaign).files[table] == german == (campaign.note / table).read_bytes()
 
 
 def test_undefined_is_a_word_in_the_balance_table(campaign: Campaign) -> None:

@@ -126,7 +126,7 @@ def test_m39_an_expense_for_one_and_not_for_another_is_flagged_never_filled_in()
     world.passes("A", "b1", 10, 11, 12)
     warnings = world.balance().warnings
     assert [reason.code for reason in warnings] == ["expense.unfair", "expense.stranger"]
-    assert warnings[0].values == {"name": "licence", "given": "b1", "missing": "b4"}
+    assert warnings[0].values == {"expense": "licence", "given": "b1", "missing": "b4"}
     assert [item.name for item in world.row("A.b1").expenses] == ["transfer", "licence"]
     assert world.row("A.b1").committed_cost == "300.00", "expenses stand apart"
 

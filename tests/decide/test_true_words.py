@@ -194,8 +194,8 @@ def test_m44_an_admissible_one_slower_beyond_the_ranges_is_in_a_list() -> None:
     decision = world.decision()
     assert decision.tied == ("cpu.b1", "cpu.b4")
     (out,) = decision.excluded
-    assert (out.configuration_id, out.reason.text) == ("cpu.b8", "slower than cpu.b1: gap 4.0 s > spread 2.0 s")
-    assert _codes(decision.walk) == ["walk.own", "walk.times"]
+    assert (out.configuration_id, out.reason.text) == ("cpu.b8", "slower than cpu.b1: gap 4.0 s > range 2.0 s")
+    assert _codes(decision.walk) == ["walk.own-cost", "walk.own-failures", "walk.times", "walk.own-questions"]
 
 
 def test_m44_a_dearer_one_is_in_a_list_while_the_cheapest_are_tied() -> None:

@@ -116,7 +116,7 @@ def test_m30_raw_durations_and_what_a_median_cannot_say(note: str) -> None:
 
 def test_m32_an_undecided_series_says_what_would_help(tmp_path: Path) -> None:
     text = written(tmp_path, UNDECIDED)
-    assert "Undecided between cpu.b1, cpu.b4" in text
+    assert "Undecided between cpu.b1 and cpu.b4" in text
     assert "What would help" in text and "More passes under the same protocol, for all variants alike" in text
 
 

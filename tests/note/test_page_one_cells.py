@@ -73,7 +73,7 @@ def test_rule_11_page_one_of_an_own_machine_rents_nothing(tmp_path: Path, langua
     value, spare = found[t.gettext("Deadline")]
     assert value == fmt.local_instant("2026-10-09T10:00:00Z", "Europe/Berlin")
     hour = t.gettext("%(slack)s to spare", slack=fmt.hours("3600"))
-    assert spare == t.gettext("%(spare)s, if it starts as planned", spare=hour)
+    assert spare == t.gettext("%(spare)s by the plan’s calendar, if it starts as planned", spare=hour)
     assert found[t.gettext("Covered load")][0] == t.ngettext("%(count)s document", "%(count)s documents", 1000,
                                                              count=fmt.integer(1000))  # fmt: skip
     heads, rows = table(page)
@@ -124,7 +124,7 @@ def test_the_english_words_of_these_cells(tmp_path: Path) -> None:
     """Once word by word, so that the tests above do not only compare the catalogue with itself."""
     own = facts(page_of(tmp_path / "own", OWN_MACHINE, "en"))
     assert own["Access window"] == ("not applicable", "own machine: nothing is rented")
-    spare = f"1{NO_BREAK}h to spare, if it starts as planned"
+    spare = f"1{NO_BREAK}h to spare by the plan’s calendar, if it starts as planned"
     assert own["Deadline"] == (f"9 October 2026, 12:00{NO_BREAK}Europe/Berlin", spare)
     failed = facts(page_of(tmp_path / "failed", RENTED_FAILED, "en"))
     assert failed["Access window"] == (f"96{NO_BREAK}h", "as planned: no accepted pass shows it")

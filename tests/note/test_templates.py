@@ -52,7 +52,7 @@ def edit(campaign: Campaign, before: str, after: str) -> None:
 def test_a_section_of_ones_own(own: Campaign) -> None:
     text = note_markdown(own)
     assert "# Approval {#sec-approval}" in text
-    assert "The board read: Undecided between cpu.b1, cpu.b4 (@tbl-approval, @sec-limits)." in text
+    assert "The board read: Undecided between cpu.b1 and cpu.b4 (@tbl-approval, @sec-limits)." in text
     assert "| Buyer | messages |" in text
 
 

@@ -232,7 +232,7 @@ def _time_axis(axes: Axes, pen: Pen, window: Window, end: float) -> None:
 
 def _description(pen: Pen, window: Window) -> str:
     t, fmt, zone = pen.t, pen.fmt, pen.evidence.plan.zone
-    tasks = "; ".join(
+    tasks = t.gettext("; ").join(
         t.gettext(
             "%(title)s from %(start)s for %(time)s",
             title=pen.name(task.title, 200),

@@ -150,7 +150,7 @@ def _description(pen: Pen, rows: Sequence[BalanceRow]) -> str:
                     )
                 )
                 continue
-            values = "; ".join(fmt.duration(str(value)) for value in summary.raw_seconds[:_MOST_SAID])
+            values = t.gettext("; ").join(fmt.duration(str(value)) for value in summary.raw_seconds[:_MOST_SAID])
             more = len(summary.raw_seconds) - _MOST_SAID
             if more > 0:
                 count = fmt.integer(more)

@@ -246,4 +246,6 @@ def _sentence(pen: Pen, course: Course) -> str:
                     time=pen.fmt.duration(str(-at)),
                 )
             )
-    return pen.t.gettext("%(name)s: %(value)s", name=pen.row_name(course.row), value="; ".join(parts)) + "."
+    return (
+        pen.t.gettext("%(name)s: %(value)s", name=pen.row_name(course.row), value=pen.t.gettext("; ").join(parts)) + "."
+    )

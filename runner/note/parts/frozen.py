@@ -101,7 +101,7 @@ def drivers(evidence: Evidence, speaker: Speaker) -> list[dict[str, str]]:
                 "%(count)s documents of %(corpora)s, whole; a single missing one refuses the pass.",
                 documents,
                 count=fmt.integer(documents),
-                corpora=", ".join(corpus.id for corpus in wanted),
+                corpora=fmt.listed([corpus.id for corpus in wanted]),
             ),
         ),
         (t.gettext("Good enough"), good),
@@ -121,7 +121,7 @@ def drivers(evidence: Evidence, speaker: Speaker) -> list[dict[str, str]]:
             t.gettext("Smallest committed cost"),
             t.gettext(
                 "Among the options that satisfy all of this. Ties: fewer failures, then a median that is faster by "
-                "more than the spread, then fewer open questions."
+                "more than the larger range of the two, then fewer open questions."
             ),
         ),
     ]

@@ -170,7 +170,7 @@ def utilisation(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
         real, executed = (_share(value, counts[key], summary.accepted, speaker) for key, value in shares.items())
         passes = [told[one.attempt_id] for one in attempts_of(evidence, row) if evidence.accepted(one)]
         why = _why_unknown(passes, summary, unknown)
-        said = "; ".join(speaker.recorded(reason) for reason in why) or NOTHING
+        said = speaker.parted([speaker.recorded(reason) for reason in why]) or NOTHING
         rows.append({"name": name, "real": real, "executed": executed, "why": said})
     return {"rows": rows, "some_unknown": any(row["why"] != NOTHING for row in rows)}
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
-from runner.decide.model import BalanceRow
+from runner.decide.model import BalanceRow, PackageChoice
 from runner.note.evidence import Evidence
 from runner.note.format import NO_BREAK
 from runner.note.parts.tables import capped
@@ -91,13 +91,20 @@ def _balance_row(row: BalanceRow, evidence: Evidence, speaker: Speaker, places: 
         "accepted": accepted_words(row, speaker),
         "failures": str(row.failures),
         "median": ", ".join(fmt.duration(value) if value else NOTHING for value in medians) or NOTHING,
-        "window": fmt.hours(row.window.window_seconds) if row.window and row in evidence.timed_rows else NOTHING,
+        "window": _window(row, evidence, speaker),
         "package": package_words(row, speaker),
         "cost": cost_words(row, speaker),
         "per_corpus": _per_corpus(row, speaker, places),
         "admissible": t.gettext("yes") if row.admissible else t.gettext("no"),
         "note": t.gettext("added later") if row.added_later else "",
     }
+
+
+def _window(row: BalanceRow, evidence: Evidence, speaker: Speaker) -> str:
+    """Access window of a rental; an own machine has none, however long its calendar (rule 11)."""
+    if row.window is None or row.own_machine or row not in evidence.timed_rows:
+        return NOTHING
+    return speaker.fmt.hours(row.window.window_seconds)
 
 
 def accepted_words(row: BalanceRow, speaker: Speaker) -> str:
@@ -115,14 +122,18 @@ def package_words(row: BalanceRow, speaker: Speaker) -> str:
     if row.package is None:
         return t.gettext("not applicable") if row.own_machine else t.gettext("none")
     package = row.package
-    if package.days is None:
-        days = t.gettext("by the hour")
-    else:
-        days = t.ngettext("%(count)s day", "%(count)s days", package.days)
-    if package.periods > 1:
-        days = f"{package.periods} × {days}"
+    days = length_words(package, speaker)
     lots = t.ngettext("%(count)s lot", "%(count)s lots", package.lots)
     return " × ".join(text.replace(" ", NO_BREAK) for text in (days, lots))
+
+
+def length_words(package: PackageChoice, speaker: Speaker) -> str:
+    """`7 days`, `2 × 7 days` or `by the hour`."""
+    t = speaker.catalogue
+    if package.days is None:
+        return t.gettext("by the hour")
+    days = t.ngettext("%(count)s day", "%(count)s days", package.days)
+    return days if package.periods == 1 else f"{package.periods} × {days}"
 
 
 def cost_words(row: BalanceRow, speaker: Speaker) -> str:
@@ -136,6 +147,12 @@ def cost_words(row: BalanceRow, speaker: Speaker) -> str:
 
 
 def _per_corpus(row: BalanceRow, speaker: Speaker, places: int) -> str:
+    """Committed cost over accepted corpora; without one undefined, and of an inadmissible configuration a dash.
+
+    What misses a condition could not be rented for its corpora, whatever it costs: its cost does not count (M24, M42).
+    """
+    if row.deliverables_accepted and not row.admissible:
+        return NOTHING
     if row.cost_per_validated_corpus is not None:
         rounded = speaker.fmt.decimal(row.cost_per_validated_corpus, places)
         return f"{rounded}\u00a0{row.currency or ''}".rstrip()

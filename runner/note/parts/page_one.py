@@ -8,7 +8,8 @@ from typing import Any
 
 from runner.decide.model import BalanceRow, Excluded, WindowFacts
 from runner.note.evidence import Evidence
-from runner.note.parts.options import accepted_words, cost_words
+from runner.note.parts.options import accepted_words, cost_words, length_words
+from runner.note.parts.purchase import price_date
 from runner.note.words import NOTHING, Speaker
 from runner.pricing.times import parse_instant
 from runner.pricing.window import access_window
@@ -51,7 +52,7 @@ def _headline(evidence: Evidence, row: BalanceRow | None, speaker: Speaker) -> s
             return t.gettext("Undecided: nothing is measured yet")
         if not names or len(names) > _MOST_LISTED:
             return t.gettext("Undecided: nothing can be chosen yet")
-        return t.gettext("Undecided between %(names)s", names=", ".join(names))
+        return t.gettext("Undecided between %(names)s", names=speaker.fmt.listed(names))
     if row.package is None:
         return t.gettext("Use %(name)s on the own machine", name=row.configuration_id)
     package = row.package
@@ -59,7 +60,7 @@ def _headline(evidence: Evidence, row: BalanceRow | None, speaker: Speaker) -> s
     price = speaker.fmt.money(package.total, package.currency)
     if package.days is None:
         return t.gettext("Rent %(lots)s by the hour for %(price)s", lots=lots, price=price)
-    days = t.ngettext("%(count)s day", "%(count)s days", package.days)
+    days = length_words(package, speaker)
     return t.gettext("Rent %(lots)s for %(days)s: %(price)s", lots=lots, days=days, price=price)
 
 
@@ -113,13 +114,13 @@ def _settings(rows: Sequence[BalanceRow], speaker: Speaker) -> str:
     """What the names in the table stand for: `b1: batch size 1; b4: batch size 4; all of them: fp32`, each once."""
     found = {row.variant_id: speaker.settings(row.settings).split(", ") for row in rows}
     if len(found) == 1:
-        return "; ".join(speaker.labelled(name, ", ".join(said)) for name, said in found.items())
+        return speaker.parted([speaker.labelled(name, ", ".join(said)) for name, said in found.items()])
     common = [part for part in next(iter(found.values()), []) if all(part in said for said in found.values())]
     own = {name: ", ".join(part for part in said if part not in common) for name, said in found.items()}
     shown = [speaker.labelled(name, said) for name, said in own.items() if said]
     if common:
         shown.append(speaker.labelled(speaker.catalogue.gettext("all of them"), ", ".join(common)))
-    return "; ".join(shown)
+    return speaker.parted(shown)
 
 
 def _glance_row(row: BalanceRow, evidence: Evidence, speaker: Speaker) -> dict[str, str]:
@@ -131,7 +132,7 @@ def _glance_row(row: BalanceRow, evidence: Evidence, speaker: Speaker) -> dict[s
     else:
         kind, word = "not-met", t.gettext("not admissible")
     medians = [fmt.duration(s.median_seconds) for s in row.summaries if s.median_seconds is not None]
-    window = row.window if row in evidence.timed_rows else None
+    window = row.window if row in evidence.timed_rows and not row.own_machine else None
     return {
         "name": row.configuration_id,
         "kind": kind,
@@ -139,7 +140,7 @@ def _glance_row(row: BalanceRow, evidence: Evidence, speaker: Speaker) -> dict[s
         "accepted": accepted_words(row, speaker),
         "median": ", ".join(medians) or NOTHING,
         "window": fmt.hours(window.window_seconds) if window else NOTHING,
-        "slack": fmt.hours(window.deadline_slack_seconds) if window else NOTHING,
+        "slack": fmt.hours(row.window.deadline_slack_seconds) if row.window and row in evidence.timed_rows else NOTHING,
         "cost": cost_words(row, speaker),
     }
 
@@ -200,7 +201,7 @@ def _deadline_fact(evidence: Evidence, row: BalanceRow | None, speaker: Speaker)
         if row is None:
             below = t.gettext("at least %(slack)s to spare", slack=fmt.hours(min(slacks)))
         if row.own_machine if row is not None else _only_own(evidence):  # nobody waits for a rental to begin
-            below = t.gettext("%(spare)s, if it starts as planned", spare=below)
+            below = t.gettext("%(spare)s by the plan’s calendar, if it starts as planned", spare=below)
     return {"label": t.gettext("Deadline"), "value": fmt.local_instant(deadline, plan.zone), "below": below}
 
 
@@ -214,7 +215,7 @@ def _unknown(evidence: Evidence, unmeasured: str, speaker: Speaker) -> str:
 def _tied(evidence: Evidence, speaker: Speaker) -> str:
     if not evidence.decision.tied:
         return speaker.catalogue.gettext("no configuration is named")
-    return speaker.catalogue.gettext("between %(names)s", names=", ".join(evidence.decision.tied))
+    return speaker.catalogue.gettext("between %(names)s", names=speaker.joined(evidence.decision.tied))
 
 
 def _only_own(evidence: Evidence) -> bool:
@@ -254,7 +255,8 @@ def _cost_reason(evidence: Evidence, row: BalanceRow | None, speaker: Speaker) -
     if row.package is None:
         return ""
     each = speaker.fmt.money(row.package.price_per_lot, row.package.currency)
-    return t.gettext("%(price)s per lot, unused time is not refunded", price=each)
+    date = price_date(evidence, row.package, speaker)
+    return t.gettext("%(price)s per lot, price of %(date)s; unused time is not refunded", price=each, date=date)
 
 
 def _own_or(evidence: Evidence, text: str, speaker: Speaker) -> str:
@@ -270,10 +272,7 @@ def _package(evidence: Evidence, row: BalanceRow | None, speaker: Speaker) -> st
     if row.package is None:
         return t.gettext("not applicable") if row.own_machine else NOTHING
     package = row.package
-    if package.days is None:
-        days = t.gettext("by the hour")
-    else:
-        days = t.ngettext("%(count)s day", "%(count)s days", package.days)
+    days = length_words(package, speaker)
     lots = t.ngettext("%(count)s lot", "%(count)s lots", package.lots)
     cards = t.ngettext("%(count)s GPU", "%(count)s GPUs", package.cards)
     return f"{days}, {lots} ({cards})"

@@ -35,12 +35,22 @@ def quality(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
     return {
         "rows": _shared(values, speaker),
         "all_equal": _all_equal(values),
+        **_group_example(evidence),
         "methods_text": ", ".join(sorted(methods)) or NOTHING,
         "comparisons": _shared(comparisons, speaker),
         "comparisons_equal": _all_equal(comparisons),
         "reproduction": _reproduction(evidence, speaker),
         "paired": paired(evidence, speaker),
     }
+
+
+def _group_example(evidence: Evidence) -> dict[str, str]:
+    """The first planned subgroup, to say once what `stratum = short` means; empty without one."""
+    group = next(iter(evidence.protocol.quality.subgroup), None)
+    if group is None:
+        return {"group_example": "", "group_column": "", "group_value": ""}
+    example = f"{group.column} = {group.value}"
+    return {"group_example": example, "group_column": group.column, "group_value": group.value}
 
 
 def _shared(tables: list[tuple[str, Rows]], speaker: Speaker) -> Rows:

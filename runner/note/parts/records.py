@@ -155,7 +155,7 @@ def _joined(parts: list[str], count: int, speaker: Speaker) -> str:
     if count > len(shown):
         more = count - len(shown)
         shown.append(speaker.catalogue.ngettext("%(count)s more in the record", "%(count)s more in the record", more))
-    return "; ".join(shown) or NOTHING
+    return speaker.parted(shown) or NOTHING
 
 
 def _attempt(attempt: Attempt, evidence: Evidence, speaker: Speaker) -> dict[str, str]:

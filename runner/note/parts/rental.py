@@ -11,6 +11,7 @@ from runner.note.evidence import Evidence
 from runner.note.format import exact
 from runner.note.i18n import N_
 from runner.note.parts.options import cost_words, package_words
+from runner.note.parts.purchase import purchase
 from runner.note.parts.tables import MOST_ROWS, capped
 from runner.note.words import NOTHING, Speaker
 from runner.pricing.core import PackageLine, lots_for_cards, package_lines
@@ -56,6 +57,7 @@ def rental(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
         "packages_more": _more(len(packages), "tariffs.csv", speaker),
         "costs": [_cost_row(item, speaker) for item in rented],
         "remarks": any(item.committed_cost_reason is not None for item in rented),
+        "purchase": purchase(evidence, speaker),
         "expenses": _expenses(evidence, speaker),
         "catalogue_dates": ", ".join(
             sorted({speaker.fmt.date(offer.catalogue_date.isoformat()) for offer in evidence.catalogue.offers})

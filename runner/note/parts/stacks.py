@@ -127,7 +127,7 @@ def _manifest_rows(manifest: Manifest, speaker: Speaker) -> list[dict[str, str]]
             speaker.labelled(_label(key.rpartition(".")[2], speaker), speaker.recorded(why))
             for key, why in unknown.items()
         ]
-        rows.append((t.gettext("Not known"), "; ".join(parts)))
+        rows.append((t.gettext("Not known"), speaker.parted(parts)))
     return [{"what": what, "value": speaker.long_text(value, _MOST)} for what, value in rows]
 
 
