@@ -355,15 +355,20 @@ def _repeated(facts: dict[str, Any], folder: Path) -> list[str]:
         where = f" of {source['file']}" if "tuning_source" in facts else ""
         if other:
             lines.append(
-                f"warning: {count:,} documents{where} repeat the text of another one, {other:,} of them with another "
-                "label: no answer is right for both"
+                f"warning: {_repeat(count, where)}, {other:,} of them with another label: no answer is right for both"
             )
         elif count:
-            lines.append(f"note: {count:,} documents{where} repeat the text of another one (blanks and case apart)")
+            lines.append(f"note: {_repeat(count, where)} (blanks and case apart)")
     if "contradictions" in facts:
         found = facts["contradictions"]
         lines.append(f"  the {found['documents']:,} documents with contradicting labels: {folder / found['file']}")
     return lines
+
+
+def _repeat(count: int, where: str) -> str:
+    if count == 1:
+        return f"1 document{where} repeats the text of another one"
+    return f"{count:,} documents{where} repeat the text of another one"
 
 
 def _protocol_lines(built: Built, campaign: Campaign, source: Source) -> list[str]:

@@ -15,6 +15,7 @@ from runner.evidence.attempt import Attempt, Status
 from runner.evidence.campaign import Campaign
 from runner.measure.run import Outcome, Request
 
+_VALIDATE = "next: runner validate"
 _STOPS = {"SIGINT": "Ctrl-C", "SIGTERM": "a request to end (SIGTERM)", "SIGHUP": "the end of the connection (SIGHUP)"}
 
 
@@ -134,7 +135,10 @@ def measure(
     for warning in baseline_warnings(campaign):  # before the first paid minute
         write_line(f"warning: {warning}", error=True)
     outcome = run(campaign, request, make_progress())
-    return Output([*_lines(outcome), *_stale_note(campaign, outcome)], _data(outcome), 0 if outcome.complete else 3)
+    lines, stale = _lines(outcome), _stale_note(campaign, outcome)
+    if stale and lines[-1] == _VALIDATE:  # one next step, not two
+        lines.pop()
+    return Output([*lines, *stale], _data(outcome), 0 if outcome.complete else 3)
 
 
 def _stale_note(campaign: Campaign, outcome: Outcome) -> list[str]:
@@ -165,12 +169,12 @@ def _lines(outcome: Outcome) -> list[str]:
     elif outcome.left:
         lines.append(f"next: the same command, {outcome.left} left")
     elif outcome.complete:
-        lines.append("next: runner validate")
+        lines.append(_VALIDATE)
     else:
         lines.append("what failed stays as it is and is not run again; the rows say why (records/attempts/)")
         lines.append("a further pass of all variants makes up for it: the same command with --passes, one more")
         lines.append("  (make: PASSES=...); for a documented external reason: runner exclude")
-        lines.append("next: runner validate")
+        lines.append(_VALIDATE)
     return lines
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from runner.cli.output import Output, Session, runner_command
+from runner.errors import RunnerError
 from runner.evidence.campaign import Campaign
 from runner.flows.collector import collector_paused
 
@@ -85,7 +86,21 @@ def verify(
 
         voice_of(lang)  # a language that is not there is refused before anything is read
         found = check(path or session.root, signers, certificate, line_ends=line_ends, rebuild=rebuild)
-    return Output(found.lines(lang), found.as_json(), 0 if found.accepted else 3)
+        stale = _stale(Campaign(path or session.root)) if found.kind == "folder" and not found.accepted else []
+    return Output([*found.lines(lang), *stale], found.as_json(), 0 if found.accepted else 3)
+
+
+def _stale(campaign: Campaign) -> list[str]:
+    """What to do where rows came or a decision was made after the note was signed: nothing but that is mended by it."""
+    from runner.flows.note_state import note_state
+
+    try:
+        state = note_state(campaign)
+    except RunnerError:  # the decision itself cannot be read, which was said above
+        return []
+    if not state.stale:
+        return []
+    return [f"The note is stale: {state.why}. If that was you, next: make report"]
 
 
 @runner_command("archive", short_help="Keep note, evidence and rental record in one signed archive.")

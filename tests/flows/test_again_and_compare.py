@@ -193,12 +193,16 @@ def test_a_decision_without_a_note_is_called_none(archive: Path, faster: Path) -
     assert found.as_json()["b"]["note_id"] is None and found.as_json()["b"]["stale"] is None
 
 
-def test_a_stale_note_is_said_to_be_stale(reported: Path, tmp_path: Path) -> None:
+def test_a_stale_note_is_said_to_be_stale(reported: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """M47: attempts recorded since, and a decision made again since: the signed id stands, with what happened since."""
     root = tmp_path / "c"
     shutil.copytree(reported, root)
     campaign, signed = Campaign(root), note_state(Campaign(root))
     assert not signed.stale and signed.signed_id == signed.decision_id
+    (campaign.note / "decision-note.html").write_text("spoilt", encoding="utf-8")
+    assert run(["--campaign", str(root), "verify"]) == 3
+    assert "The note is stale" not in capsys.readouterr().out, "a spoilt note is not a stale one"
+    shutil.copyfile(reported / "note" / "decision-note.html", campaign.note / "decision-note.html")
     right = [(row[0], row[2]) for row in ROWS]
     path = write_predictions(campaign.predictions / "a009.parquet", right)
     lock = Lock.load(campaign.lock)
@@ -206,6 +210,13 @@ def test_a_stale_note_is_said_to_be_stale(reported: Path, tmp_path: Path) -> Non
     (line, *_) = compare(root, reported).lines()
     assert f"note {signed.signed_id}, which is stale: 1 attempt recorded since it was signed:" in line
     assert run(["--campaign", str(root), "validate"]) == run(["--campaign", str(root), "decide"]) == 0
+    capsys.readouterr()
+    assert run(["--campaign", str(root), "verify"]) == 3
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == (
+        "The note is stale: 1 attempt recorded and decided again since it was signed. If that was you, next: "
+        f"make CAMPAIGN={root} report"
+    )
     found = compare(root, reported)
     assert found.as_json()["a"]["stale"] == "1 attempt recorded and decided again since it was signed"
     assert found.as_json()["a"]["note_id"] == signed.signed_id != found.as_json()["a"]["decision_id"]
