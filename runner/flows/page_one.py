@@ -31,9 +31,8 @@ _PAGES = 2  # a first page with long texts runs over to the second
 _SHOWN = 120
 _LANGUAGE = re.compile(rb"^lang: *\"?([a-z]{2,3})\"? *$", re.MULTILINE)
 _NUMBER = re.compile(r"\d+/\d+")
-_BLOCKS = frozenset(
-    {"p", "li", "td", "th", "h1", "h2", "h3", "caption", "figcaption", "pre", "div", "tr", "ul", "table"}
-)
+# What is said together: a fact with its label, a row of a table. Cells alone could change places unseen.
+_BLOCKS = frozenset({"p", "li", "tr", "h1", "h2", "h3", "caption", "figcaption", "pre", "div", "ul", "table"})
 _ALIKE = frozenset("-\u2010\u2011\u2022")  # hyphens where a line was broken, bullets
 
 
@@ -156,7 +155,7 @@ def _short(text: str) -> str:
 
 
 def page_blocks(html: str) -> tuple[str, ...]:
-    """Texts of the headline, cells, lines and items of the note's first page, the headline first; none without one."""
+    """Texts of the headline, facts, rows and items of the note's first page, the headline first; none without one."""
     reader = _Blocks()
     reader.feed(html)
     found = [" ".join(text.split()) for text in reader.found]
@@ -179,7 +178,7 @@ class _Blocks(HTMLParser):
         classes = (dict(attrs).get("class") or "").split()
         if tag == "div" and (self._depth or "page-one" in classes):
             self._depth += 1
-        if self._depth and (tag in _BLOCKS or tag == "br" or any(name.startswith("fact-") for name in classes)):
+        if self._depth and tag in _BLOCKS:
             self._end()
         self._in_headline = self._in_headline or (tag == "h1" and "headline" in classes)
 
@@ -197,5 +196,5 @@ class _Blocks(HTMLParser):
             self._text.append(data)
 
     def _end(self) -> None:
-        self.found += "".join(self._text).split("\n") if self._text else []
+        self.found.append("".join(self._text))
         self._text = []

@@ -76,7 +76,7 @@ class Step:
         """For people, in the language of `voice`."""
         name = voice.step(self.name)
         if self.follows is not None:
-            mark, rest = voice.form("frame.failed-too"), voice.form("frame.follows", cause_step=self.follows)
+            mark, rest = voice.form("frame.failed").lower(), voice.form("frame.follows", cause_step=self.follows)
             yield f"  [{mark}] {voice.labelled(name, rest)}"
             return
         mark = voice.form(_MARKS[self.status]) if self.status in _MARKS else "--"
@@ -171,7 +171,7 @@ class Verification:
 
     def _must_say(self, voice: Voice) -> list[str]:
         """Headline and facts by the evidence, for an eye that compares them with page 1."""
-        says = next((step.says for step in self.steps if step.says), ())
+        says = next((step.says for step in self.steps if step.name == "decision"), ())
         other = any(step.other_version for step in self.steps)
         title = voice.form("frame.own-words" if other else "frame.must")
         return ["", title, *(f"  {line}" for line in says)] if says else []

@@ -60,7 +60,6 @@ FRAME: Mapping[str, Form] = {
     "key.certificate": N_("certificate of '{subject}'"),
     "frame.ok": N_("ok"),
     "frame.failed": N_("FAILED"),
-    "frame.failed-too": N_("failed"),
     "frame.follows": N_('fails as well, because of "{cause_step}" above'),
     "frame.more": NN_("and {n_count} more (--json lists it)", "and {n_count} more (--json lists all)"),
     "frame.must": N_("page 1 must say:"),
@@ -228,6 +227,7 @@ CHECKS: Mapping[str, Form] = {
     "measured.other-more": N_("not the file that {attempt} and {more_count} more names"),
     "measured.missing": N_("missing, named by {attempt}"),
     "measured.missing-more": N_("missing, named by {attempt} and {more_count} more"),
+    "verdicts.none": N_("{attempt} is completed but has no verdict"),
     "verdicts.equal": N_(
         "{all_count} attempts judged again from the raw records, {accepted_count} accepted, as the files in verdicts/ "
         "say"

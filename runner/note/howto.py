@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from runner.evidence.checks import NOTE_PDF, SIGNED_LIST
 from runner.evidence.signing import Purpose
-from runner.note.i18n import Catalogue
+from runner.note.i18n import Catalogue, language_option
 
 _WIDTH = 100
 
@@ -51,12 +51,13 @@ def how_to_check(
         + catalogue.gettext(
             "The note and its evidence, signed before the archive was made. The list covers everything but the "
             "model, whose files' hashes stand in protocol/protocol.lock.json. pdfsig must say “Signature is "
-            "Valid” and “Total document signed”."
+            "Valid” and “Total document signed”; read its words, because it ends with status 0 for a changed "
+            "document as well."
         ),
         _lines("cd data", f"sha256sum -c {ignore}{SIGNED_LIST}", note, f"pdfsig -nocert {NOTE_PDF}"),
         catalogue.gettext("With our code, all of this and the recomputed decision:")
         + "\n"
-        + _lines("runner verify ARCHIVE.zip --signers SIGNERS"),
+        + _lines(f"runner verify ARCHIVE.zip --signers SIGNERS{language_option(catalogue)}"),
     ]
     return "\n\n".join(_wrapped(part) for part in parts) + "\n"
 

@@ -79,6 +79,11 @@ class Catalogue:
         return forms[_plural_form(self.plural_index, count)] if len(forms) > 1 else forms[0]
 
 
+def language_option(catalogue: Catalogue) -> str:
+    """What to add to `runner verify` so that it speaks this language: nothing for English."""
+    return "" if catalogue.language == SOURCE_LANGUAGE else f" --lang {catalogue.language}"
+
+
 def load_catalogue(templates: Path, language: str) -> Catalogue:
     """Catalogue of a language; English needs no file. Unknown or broken: refused with the list there is."""
     folder = templates / "locale"

@@ -44,9 +44,10 @@ class Collected:
 
 
 def protocol_content(protocol: Protocol) -> dict[str, Any]:
-    """The frozen part of the protocol: all of it but series and variants, which may be appended to."""
+    """The frozen part of the protocol: all of it but series and variants, which may be appended to, and the contact."""
     content = protocol.as_json()
     del content["series"], content["variant"]
+    content.pop("contact", None)
     return content
 
 

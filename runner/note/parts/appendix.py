@@ -8,7 +8,7 @@ from runner.evidence.canonical import sha256_file
 from runner.evidence.checks import check_commands, commands_for_a_pdf, note_id
 from runner.evidence.signing import SigningKey
 from runner.note.evidence import Evidence
-from runner.note.i18n import N_
+from runner.note.i18n import N_, language_option
 from runner.note.words import Speaker
 
 CHECK_WORDS = (
@@ -52,6 +52,8 @@ def checking(evidence: Evidence, key: SigningKey | None, speaker: Speaker) -> di
     shown = key or _PLANNED_TEST_KEY
     return {
         "note_id": note_id(evidence.campaign),
+        "issued": _issued(evidence, speaker),
+        "verify_pdf": f"runner verify NOTE.pdf{language_option(speaker.catalogue)}",
         "commands": [
             {
                 "what": speaker.say(step.what),
@@ -64,6 +66,13 @@ def checking(evidence: Evidence, key: SigningKey | None, speaker: Speaker) -> di
         "local_test_key": local,
         "key": key.fingerprint if key else speaker.catalogue.gettext("made when the note is signed"),
     }
+
+
+def _issued(evidence: Evidence, speaker: Speaker) -> dict[str, str]:
+    """Who answers for the note, as the protocol says it: other people's text, or that it is not stated."""
+    contact, unsaid = evidence.protocol.contact, speaker.catalogue.gettext("not stated")
+    said = {} if contact is None else {"by": contact.issued_by, "to": contact.issued_for, "reach": contact.reach}
+    return {name: speaker.quoted(said[name]) if said.get(name) else unsaid for name in ("by", "to", "reach")}
 
 
 def _planned_key() -> SigningKey:
