@@ -14,6 +14,10 @@ from runner.flows.collector import collector_paused
 LANGUAGE_METAVAR = "[en|de|tr|fr|...]"
 """The catalogues that come with it; any other in `templates/locale/` is as good, and only reading them tells."""
 LANGUAGE_HELP = "Language of the note (default: that of the note that is there, else en)."
+_REPLACED = (
+    "  replaces the note in {before}: the folder holds one. To have both, archive each (make archive names them by "
+    "their language): make report NOTE_LANG={before}, make archive, then make report NOTE_LANG={language}"
+)
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
@@ -28,8 +32,11 @@ def report(session: Session, language: str | None) -> Output:
     """
     with collector_paused():
         from runner.flows.report import make_report
+        from runner.flows.standing import standing_language
 
+        before = standing_language(Campaign(session.root))
         made = make_report(Campaign(session.root), language)
+    replaced = before if before != made.language else None
     choice = made.decision.chosen or "undecided"
     lines = [
         f"note {made.note_id}: {choice}",
@@ -37,6 +44,7 @@ def report(session: Session, language: str | None) -> Output:
         *(f"  {session.root / name}" for name in made.files),
         f"language: {made.language}"
         + (", as the note that was there (make report NOTE_LANG=... for another)" if made.kept else ""),
+        *([_REPLACED.format(before=replaced, language=made.language)] if replaced else []),
         f"signed with: {made.signer.label}",
         *(f"warning: {warning}" for warning in made.warnings),
         "next: make verify, or with other tools: sha256sum -c note/SHA256SUMS",
@@ -46,6 +54,7 @@ def report(session: Session, language: str | None) -> Output:
         "chosen": made.decision.chosen,
         "files": list(made.files),
         "language": made.language,
+        "replaced": replaced,
         "key": made.signer.label,
         "local_test_key": made.signer.local_test,
         "warnings": list(made.warnings),

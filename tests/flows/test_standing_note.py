@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from pathlib import Path
@@ -12,9 +13,12 @@ from runner.cli.main import run
 from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
 from runner.evidence.checks import read_signer
+from runner.flows.archive import make_archive
 from runner.flows.note import _report
 from runner.flows.report import make_report
 from runner.flows.standing import lock_fingerprint, lock_signer, standing_language
+from runner.seal.bag import read_bag
+from tests.support.rentals import OWN_MACHINE
 
 
 def ssh_key(path: Path) -> Path:
@@ -88,3 +92,33 @@ def test_a_report_without_a_language_keeps_the_one_that_is_there(
     assert campaign.lock.read_bytes() == lock
     assert lock_fingerprint(campaign) == signer.fingerprint
     assert f"({signer.fingerprint})" in capsys.readouterr().out
+
+
+def test_two_languages_of_one_evidence_carry_the_same_figures(
+    measured: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """README, DESIGN 7: a note that replaces one in another language says so; archived, both have the same figures."""
+    root = tmp_path / "c"
+    shutil.copytree(measured, root)
+    (root / "rental.toml").write_text(OWN_MACHINE, encoding="utf-8")
+    campaign = Campaign(root)
+    bags = {}
+    for language in ("de", "tr"):
+        assert run(["--campaign", str(root), "report", "--language", language]) == 0
+        said = capsys.readouterr().out
+        assert ("replaces the note in de: the folder holds one" in said) is (language == "tr")
+        made = make_archive(campaign, root / "rental.toml", {})
+        assert made.path.stem.endswith(f"-{language}")
+        bags[language] = read_bag(made.path)
+    assert run(["--campaign", str(root), "report"]) == 0
+    assert "replaces" not in capsys.readouterr().out
+    german, turkish = bags["de"], bags["tr"]
+    assert german.info["External-Identifier"] == turkish.info["External-Identifier"]
+    same = ("note/decision.json", "note/balance.json", "note/balance.csv", "note/attempts.csv")
+    for name in (*same, *(name for name in german.payload if name.startswith(("records/", "verdicts/", "protocol/")))):
+        assert german.payload[name] == turkish.payload[name], name
+    pages = [bag.payload["note/decision-note.qmd"].decode() for bag in (german, turkish)]
+    assert pages[0] != pages[1]
+    rows = json.loads(german.payload["note/balance.json"])["rows"]
+    medians = [summary["median_seconds"] for row in rows for summary in row["summaries"]]
+    assert len(medians) == 3 and all(median.replace(".", ",") in page for page in pages for median in medians)
