@@ -20,6 +20,7 @@ DEMO = ROOT / "protocol/model"
 CORPUS = ROOT / "protocol/corpus/final.csv"
 BATCHES = (1, 4, 8)
 _DEMO_ROUNDS, _LARGE_ROUNDS = 5, 3
+_PAIR_ROUNDS = 8  # even: each side is as often the first one. Its ratio is near 1, so the noise must be small
 _LARGE_DOCUMENTS = 96
 _PADDED = ("transformers:8", "transformers:8:grouping=length-sorted", "transformers:8:quantization=int8-dynamic")
 _BEST = (
@@ -85,8 +86,8 @@ def demo_contest() -> dict[str, Any]:
 
 @functools.cache
 def large_contest() -> dict[str, Any]:
-    specs = [f"{who}:{batch}" for batch in BATCHES for who in ("plain", "transformers")]
-    return contest(large_model(), small_corpus(), _LARGE_ROUNDS, *specs, "packed:8", *_PADDED[1:], *_BEST, *_ONNX)
+    specs = ("plain:1", "plain:8", *_PADDED, "packed:8", *_BEST, *_ONNX)
+    return contest(large_model(), small_corpus(), _LARGE_ROUNDS, *specs)
 
 
 @measures(*[f"plain_over_default_demo_b{batch}" for batch in BATCHES],
@@ -105,9 +106,9 @@ def default_engine_demo() -> Iterable[Figure]:
 
 @measures(*[f"plain_over_default_6x384_b{batch}" for batch in BATCHES])
 def default_engine_large() -> Iterable[Figure]:
-    """The same on a model where the arithmetic dominates."""
-    found = large_contest()
+    """The same on a model where the arithmetic dominates: each pair alone, one right behind the other."""
     for batch in BATCHES:
+        found = contest(large_model(), small_corpus(), _PAIR_ROUNDS, f"plain:{batch}", f"transformers:{batch}")
         values = ratios(found, f"plain:{batch}", f"transformers:{batch}")
         yield figure(f"plain_over_default_6x384_b{batch}", values, unit="ratio", goal=">= 0.98")
 

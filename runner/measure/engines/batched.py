@@ -6,6 +6,7 @@ copy has finished. How a batch becomes tensors and logits is the `Forward` of th
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -128,7 +129,11 @@ class BatchedEngine:
                     with parts.busy("inference"):
                         logits = self._forward.logits(inputs)
                     with parts.busy("materialise"):
-                        ledger.add(positions, logits.float().numpy())
+                        # Nothing of this batch is kept while the next one is computed: the C library would give its
+                        # memory back in between and take it anew, page by page (2 to 4 % of a pass on a large model).
+                        outputs = logits.float().numpy().copy()
+                        del inputs, logits
+                        ledger.add(positions, outputs)
                 if fetch is not None:
                     fetch.drain()
                     work.device_seconds = fetch.device_seconds
@@ -174,8 +179,14 @@ class BatchedEngine:
             # What loading and compiling left in the allocator's cache is no need of the pass. Before the warm-up: what
             # that takes, the pass finds again.
             self._torch.cuda.empty_cache()
+        tunable: Any = None if self._on_cpu else getattr(self._torch.cuda, "tunable", None)
+        tunes = tunable is not None and tunable.is_enabled()
+        if tunes:  # as at the start of the process
+            tunable.tuning_enable(os.environ.get("PYTORCH_TUNABLEOP_TUNING", "1") != "0")
         if inputs != "none" and passes > 0:
             self._warm_up(texts, passes)
+        if tunes:  # what was tuned for the sizes of the plan is used; nothing is tuned in the pass
+            tunable.tuning_enable(False)
         # Attention or code of a model may compile on its own (`flex_attention` does, for every shape anew).
         before, self._graphs = self._graphs, compiled_graphs()
         if isinstance(self._forward, Compiles):
