@@ -15,7 +15,7 @@ from runner.evidence.campaign import Campaign
 from runner.measure.devices import look_for
 from runner.measure.environment import worker_environment
 from runner.measure.job import Job
-from runner.measure.nodes import Nodes, connect
+from runner.measure.nodes import Listener, Nodes, connect
 from runner.measure.rows import verdict_on_end
 from runner.measure.sources import corpus_files, corpus_source, model_source, read_ids
 from runner.measure.supervisor import StopRequest, refuse_beside, run_worker
@@ -38,6 +38,8 @@ def assist(campaign: Campaign, gpu: str, nodes: Nodes) -> int:
                 said = line.receive(None)
                 if said.get("end"):
                     break
+                if "attempt" not in said:  # the end of an attempt that had ended here already
+                    continue
                 attempt: Mapping[str, Any] = said["attempt"]
                 files = corpus_files(lock, attempt["corpus_id"])
                 documents = len(read_ids(campaign, files))
@@ -54,14 +56,17 @@ def assist(campaign: Campaign, gpu: str, nodes: Nodes) -> int:
                     result=f"{name}.result", predictions=f"{name}.parquet", spawned_mono_ns=time.monotonic_ns(),
                     parent_pid=os.getpid(), launch=nodes.launch(said["number"]),
                 )  # fmt: skip
+                listener = Listener(line, said["number"])
                 end = run_worker(
                     job, environment=worker_environment(os.environ, settings.threads),
-                    timeout_seconds=attempt["timeout_seconds"], stop=stop,
+                    timeout_seconds=attempt["timeout_seconds"], stop=stop, watch=listener,
                 )  # fmt: skip
+                if listener.gone is not None:
+                    raise ConnectionError(listener.gone)
                 _, error = verdict_on_end(end)
                 line.send({"error": None if error is None else error.message})
                 attempts += 1
-                refuse_beside(end.stuck)
+                refuse_beside(end.stuck or end.left)
         except OSError as error:
             raise NotAccepted(
                 f"node 0 is gone: {error}",

@@ -85,11 +85,12 @@ class Keeper:
         if report is None:
             self._forget()
             return child_end(running.child, woken, files, start, oom, running.cpu_seconds)
+        peak, why = running.child.own_peak(int(report["peak_rss_bytes"]))
         end = ChildEnd(
             exit_code=None, signal_number=None, timed_out=False, stopped_by=None,
             elapsed_seconds=time.monotonic() - start,
             cpu_seconds=float(report["cpu_seconds"]) - running.cpu_seconds,
-            peak_rss_bytes=int(report["peak_rss_bytes"]),
+            peak_rss_bytes=peak, peak_reason=why,
             oom_evidence=OomCounters.read().evidence_since(oom),
             result=files.read_result(), stderr_tail=files.tail(), reported=True,
             note=None if report["problem"] is None else f"{NOT_KEPT}{report['problem']}",

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from runner.measure.job import AttemptFailed, Job, Unsupported
+from runner.measure.network import interface_of, own_address
 from runner.measure.oom import OomCounters
 from runner.measure.team import rank_count
 
@@ -84,12 +85,18 @@ def _config(job: Job, per_node: int) -> Any:
             **common,
         )  # fmt: skip
     node = job.launch
+    host, _, port = node["rdzv_endpoint"].rpartition(":")
+    address = own_address(host, int(port))
+    name = None if address is None else interface_of(address)
+    if name is not None:
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", name)
     configs: dict[str, Any] = {"timeout": _JOIN_SECONDS}
     if node["rdzv_backend"] == "static":
         configs["rank"] = node["node_rank"]
     return LaunchConfig(
         node["nnodes"], node["nnodes"], run_id=node["run_id"], rdzv_backend=node["rdzv_backend"],
-        rdzv_endpoint=node["rdzv_endpoint"], rdzv_configs=configs, **common,
+        rdzv_endpoint=node["rdzv_endpoint"], rdzv_configs=configs, local_addr=address,
+        **common,
     )  # fmt: skip
 
 

@@ -9,19 +9,22 @@ from __future__ import annotations
 
 import contextlib
 import json
+import select
 import socket
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from runner.errors import InputRefused, NotAccepted
 from runner.measure.job import Job
+from runner.measure.network import keep_watch
 from runner.measure.team import rank_count
 
 _JOIN_SECONDS = 900.0
 _RETRY_SECONDS = 1.0
 _END_SECONDS = 120.0
+_SAY_SECONDS = 10.0
 _LONGEST_LINE = 1 << 20
 _TOLD = (
     "attempt_id",
@@ -94,7 +97,18 @@ class _Line:
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
-        self._stream = connection.makefile("rb")
+        self._read = bytearray()
+        keep_watch(connection)
+
+    @property
+    def descriptor(self) -> int:
+        """Readable when the other side has said something, or is gone."""
+        return self._connection.fileno()
+
+    @property
+    def waiting(self) -> bool:
+        """Whether something that it has said is here already."""
+        return b"\n" in self._read
 
     def send(self, value: Mapping[str, Any]) -> None:
         self._connection.sendall(json.dumps(value, allow_nan=False).encode() + b"\n")
@@ -102,26 +116,40 @@ class _Line:
     def receive(self, seconds: float | None) -> dict[str, Any]:
         """Raises OSError when the other side is gone or too late."""
         self._connection.settimeout(seconds)
+        while not self.waiting:
+            more = self._connection.recv(_LONGEST_LINE)
+            if not more or len(self._read) > _LONGEST_LINE:
+                raise ConnectionError("the connection ended")
+            self._read += more
+        line, _, rest = bytes(self._read).partition(b"\n")
+        self._read = bytearray(rest)
         try:
-            value = json.loads(self._stream.readline(_LONGEST_LINE))
+            value = json.loads(line)
         except ValueError:
-            raise ConnectionError("the connection ended") from None
+            raise ConnectionError("no message of this program") from None
         if not isinstance(value, dict):
             raise ConnectionError("no message of this program")
         return value
 
     def close(self) -> None:
-        self._stream.close()
         self._connection.close()
 
 
 class Conductor:
     """Node 0: waits for the others once, then announces every attempt that needs them."""
 
-    def __init__(self, nodes: Nodes, lock_sha256: str, join_seconds: float = _JOIN_SECONDS) -> None:
+    def __init__(
+        self,
+        nodes: Nodes,
+        lock_sha256: str,
+        join_seconds: float = _JOIN_SECONDS,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._nodes = nodes
         self._number = 0
         self._others: dict[int, _Line] = {}
+        self._said: dict[int, dict[str, Any]] = {}  # ends that were reported while the own ranks were still running
+        self.gone: dict[int, str] = {}
         try:
             server = socket.create_server((nodes.host, nodes.control_port), reuse_port=False)
         except OSError as error:
@@ -131,11 +159,13 @@ class Conductor:
             ) from None
         deadline = time.monotonic() + join_seconds
         with server:
-            while len(self._others) < nodes.nnodes - 1:
-                server.settimeout(max(0.01, deadline - time.monotonic()))
+            while len(self._others) < nodes.nnodes - 1 and not stopped():
+                server.settimeout(_RETRY_SECONDS)
                 try:
                     self._welcome(_Line(server.accept()[0]), lock_sha256)
                 except TimeoutError:
+                    if time.monotonic() < deadline:
+                        continue
                     self.close()
                     raise NotAccepted(
                         f"{len(self._others) + 1} of {nodes.nnodes} nodes came",
@@ -167,27 +197,64 @@ class Conductor:
             "corpus_id": corpus_id, "timeout_seconds": timeout_seconds,
         }  # fmt: skip
         launch = self._nodes.launch(self._number)
+        self._said = {}
         for rank, line in self._others.items():
             try:
                 line.send({"number": self._number, "attempt": attempt})
-            except OSError:
+            except OSError as error:
                 launch["problem"] = f"node {rank} is gone"
+                self.gone[rank] = str(error)
         return replace(job, launch=launch)
 
-    def ended(self, job: Job) -> tuple[str, ...]:
-        """Wait until the others' ranks have ended; what went wrong there, in words."""
+    # ---- while the own ranks run ----
+
+    def descriptors(self) -> Sequence[int]:
+        return [line.descriptor for rank, line in self._others.items() if rank not in self._said | self.gone]
+
+    def heard(self) -> str | None:
+        """Takes what the others have said; in words if one of them has failed or is gone."""
+        for rank, line in self._others.items():
+            if rank in self._said | self.gone or not (line.waiting or _readable(line)):
+                continue
+            try:
+                self._said[rank] = line.receive(_SAY_SECONDS)
+            except OSError as error:
+                self.gone[rank] = str(error)
+                return f"the connection to node {rank} was lost"
+            if self._said[rank].get("error"):
+                return f"node {rank} could not go on"
+        return None
+
+    # ---- after that ----
+
+    def ended(self, job: Job, *, completed: bool) -> tuple[str, ...]:
+        """Wait until the others' ranks have ended, and end them if the own part has failed; what went wrong there."""
         problems: list[str] = []
         if job.launch is None:
             return ()
         for rank, line in self._others.items():
             try:
-                said = line.receive(_END_SECONDS)
+                if rank in self.gone:
+                    raise ConnectionError(self.gone[rank])
+                if not completed and rank not in self._said:
+                    line.send({"stop": self._number})
+                said = self._said.get(rank) or line.receive(_END_SECONDS)
             except OSError as error:
                 problems.append(f"node {rank} did not report its end: {error}")
+                self.gone[rank] = str(error)
                 continue
             if said.get("error"):
                 problems.append(f"node {rank}: {str(said['error'])[:300]}")
         return tuple(problems)
+
+    def refuse_if_gone(self) -> None:
+        """Without all its nodes no further attempt is possible: its slots stay open, no row is made of it."""
+        if self.gone:
+            raise NotAccepted(
+                f"no further attempt is made: node {min(self.gone)} is gone",
+                details=tuple(f"node {rank}: {why}" for rank, why in sorted(self.gone.items())),
+                next_step="start the same command again on every node: it goes on with what is missing",
+            )
 
     def close(self) -> None:
         for line in self._others.values():
@@ -196,10 +263,40 @@ class Conductor:
             line.close()
 
 
+class Listener:
+    """A further node's ear for node 0 while its own ranks run."""
+
+    def __init__(self, line: _Line, number: int) -> None:
+        self._line, self._number = line, number
+        self.gone: str | None = None
+
+    def descriptors(self) -> Sequence[int]:
+        return [] if self.gone else [self._line.descriptor]
+
+    def heard(self) -> str | None:
+        """In words when node 0 has ended the attempt or is gone."""
+        while self.gone is None and (self._line.waiting or _readable(self._line)):
+            try:
+                said = self._line.receive(_SAY_SECONDS)
+            except OSError as error:
+                self.gone = str(error)
+                return "the connection to node 0 was lost"
+            if said.get("stop") == self._number:
+                return "node 0 could not go on"
+        return None
+
+
+def _readable(line: _Line) -> bool:
+    return bool(select.select([line.descriptor], [], [], 0)[0])
+
+
 @contextlib.contextmanager
-def conducting(nodes: Nodes | None, lock_sha256: str) -> Iterator[Conductor | None]:
-    """The meeting of several nodes for the length of a `measure`; None on one node."""
-    conductor = None if nodes is None else Conductor(nodes, lock_sha256)
+def conducting(
+    nodes: Nodes | None, lock_sha256: str, stopped: Callable[[], bool] = lambda: False
+) -> Iterator[Conductor | None]:
+    """The meeting of several nodes for the length of a `measure`; None on one node. `stopped`: it need not be waited
+    for any longer."""
+    conductor = None if nodes is None else Conductor(nodes, lock_sha256, stopped=stopped)
     try:
         yield conductor
     finally:

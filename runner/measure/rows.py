@@ -25,7 +25,7 @@ from runner.evidence.files import write_atomic
 from runner.measure.journal import JournalState, count_results, read_journal, read_results
 from runner.measure.memory import BEFORE
 from runner.measure.predictions import write_predictions
-from runner.measure.supervisor import ChildEnd
+from runner.measure.supervisor import NOT_TOLD, ChildEnd
 from runner.protocol.labels import LabelTable, NonFiniteLogits, decode
 
 _STATUS_OF_STOP = "the attempt was stopped by "
@@ -82,7 +82,7 @@ def final_row(attempt: Attempt, end: ChildEnd, files: WorkFiles, ids: tuple[str,
         "tokens_reason": None if "tokens" in result else reason or "not counted by this engine",
         "recompilations": result.get("recompilations"),
         "recompilations_reason": result.get("recompilations_reason") if "recompilations" in result else reason,
-        "notes": (*result.get("notes", ()), *_stderr_note(end, status), *filter(None, (end.note, end.stuck))),
+        "notes": (*result.get("notes", ()), *_stderr_note(end, status), *filter(None, (end.note, end.stuck, end.left))),
         "journal": _reference(files, files.journal),
     }
     row |= _effective(facts, status)
@@ -142,10 +142,12 @@ def verdict_on_end(end: ChildEnd) -> tuple[Status, ErrorInfo | None]:
     """Status of an attempt from the end of its worker; out of memory only with evidence (RE-01)."""
     if end.stopped_by is not None:
         message = _STATUS_OF_STOP + end.stopped_by
-        return Status.INTERRUPTED, ErrorInfo(kind="interrupted", message=message, evidence=end.stuck)
+        return Status.INTERRUPTED, ErrorInfo(kind="interrupted", message=message, evidence=end.stuck or end.left)
     if end.timed_out:
         message = f"no end within the time allowed, ended after {end.elapsed_seconds:.0f} s"
-        return Status.TIMED_OUT, ErrorInfo(kind="timeout", message=message, evidence=end.stuck)
+        return Status.TIMED_OUT, ErrorInfo(kind="timeout", message=message, evidence=end.stuck or end.left)
+    if end.lost is not None:
+        return Status.FAILED, ErrorInfo(kind="node", message=end.lost, evidence=end.stuck or end.left)
     if end.stuck is not None and not end.reported:
         return Status.FAILED, ErrorInfo(kind="stuck", message="the worker could not be ended", evidence=end.stuck)
     if end.result is not None and (end.reported or end.exit_code == 0):
@@ -223,7 +225,9 @@ def _memory(
         write_atomic(files.timeline, data)
         timeline = FileReference(path=files.campaign.relative(files.timeline), sha256=sha256_bytes(data))
     reason = None if peaks else f"the pass did not begin or did not end: {status.value}"
-    whole_life = _whole_life(peaks, end, several=facts.get("processes", 1) > 1, attempt=attempt)
+    whole_life = _whole_life(
+        peaks, end, several=facts.get("processes", 1) > 1 or _starts_others(attempt), attempt=attempt
+    )
     if not peaks and _pass_began(files):  # it set the mark back and told nobody what it had been
         whole_life = whole_life.model_copy(update={"scope": whole_life.scope.replace(_WHOLE_LIFE, _FROM_THE_PASS_ON)})
     return {"memory": (*peaks, whole_life), "memory_reason": reason, "memory_timeline": timeline}
@@ -237,8 +241,13 @@ def _pass_began(files: WorkFiles) -> bool:
     return any(event.get("phase") == PhaseName.PASS.value for event in events)
 
 
+def _starts_others(attempt: Attempt) -> bool:
+    """The program of engine `command`, processes that compile: the kernel counts the largest of those that ended."""
+    return attempt.requested.engine == "command" or attempt.requested.compile not in (None, "none")
+
+
 def _whole_life(peaks: Sequence[MemoryPeak], end: ChildEnd, *, several: bool, attempt: Attempt) -> MemoryPeak:
-    """The largest resident memory of the process at any time.
+    """The largest resident memory of the process, or of one of its children, at any time.
 
     Setting the high-water mark back before the pass sets `ru_maxrss` back too, so the mark before the
     pass counts as well.
@@ -260,7 +269,7 @@ def _whole_life(peaks: Sequence[MemoryPeak], end: ChildEnd, *, several: bool, at
 def _why_no_whole_life(end: ChildEnd, served: int) -> str:
     if served:
         return f"it holds that of earlier attempts too: {served}"
-    return "the counter has no time" if end.peak_rss_bytes is not None else "told when a process has ended: it has not"
+    return "the counter has no time" if end.peak_rss_bytes is not None else end.peak_reason or NOT_TOLD
 
 
 def _predictions(

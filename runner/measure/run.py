@@ -111,7 +111,7 @@ class Measurement:
         self._ids = self._inputs.ids
         self._conductor: Conductor | None = None
         refuse_unkeepable(self._protocol, self._lock.variants)
-        self._stuck: str | None = None  # a worker that could not be ended, in words
+        self._stuck: str | None = None  # a process that could not be ended, in words
         self._keeper = Keeper() if self._lock.process_policy == KEPT else None
         self._warnings += clock_warnings(self._lock, datetime.now(UTC))
         self._collected_at = utc_text(datetime.now(UTC).replace(microsecond=0))
@@ -142,12 +142,15 @@ class Measurement:
             self._progress.not_here(problem or "no device", sum(item in absent for item in left))
         written = []
         try:
-            with conducting(self._request.nodes if left else None, lock_sha256) as self._conductor:
+            nodes_wanted = self._request.nodes if left else None
+            with conducting(nodes_wanted, lock_sha256, lambda: self._stop.name is not None) as self._conductor:
                 for item in left:
                     if self._stop.name is not None:
                         break
                     written.append(self._attempt(item, here.presence(item.variant.settings.devices)))
                     refuse_beside(self._stuck)
+                    if self._conductor is not None:
+                        self._conductor.refuse_if_gone()
         finally:
             self._end_kept_process()
         rows = [row for row in self._store.scan().attempts if row.lock_sha256 == lock_sha256]
@@ -267,7 +270,7 @@ class Measurement:
             timeout = self._protocol.measurement.timeout_seconds
             job = self._conductor.spread(job, started.corpus_id, timeout)
         end = self._served(job, started.process, environment)
-        self._stuck = end.stuck
+        self._stuck = end.stuck or end.left
         limit = parse_decimal(self._protocol.rules.shared_from_cpu_cores, name="shared_from_cpu_cores")
         after = HostSnapshot.read()
         conditions = host_conditions(before, after, end.cpu_seconds, end.elapsed_seconds, float(limit))
@@ -276,7 +279,8 @@ class Measurement:
         conditions = with_efficiency(conditions, end.result or {}, self._rate(started))
         row = final_row(started, end, files, self._ids[item.corpus_id], self._table)
         if self._conductor is not None:
-            row = row.model_copy(update={"notes": (*row.notes, *self._conductor.ended(job))})
+            told = self._conductor.ended(job, completed=row.status is Status.COMPLETED)
+            row = row.model_copy(update={"notes": (*row.notes, *told)})
         seen = self._inputs.after(item.corpus_id, inputs, (end.result or {}).get("facts", {}).get("texts_sha256"))
         download = download_phase(self._download_seconds)
         self._download_seconds = None  # paid once, by the first attempt
@@ -295,7 +299,9 @@ class Measurement:
 
     def _served(self, job: Job, process: WorkerProcess | None, environment: dict[str, str]) -> ChildEnd:
         """The attempt in the process that the policy gives it."""
-        serve = run_worker if self._keeper is None or process is None else partial(self._keeper.run, process=process)
+        serve = partial(run_worker, watch=None if job.launch is None else self._conductor)
+        if self._keeper is not None and process is not None:
+            serve = partial(self._keeper.run, process=process)  # never of several nodes
         return serve(
             job,
             environment=environment,

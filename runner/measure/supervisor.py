@@ -18,24 +18,27 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, Protocol
 
 from runner.errors import InputRefused, NotAccepted
 from runner.evidence.canonical import loads_strict
 from runner.measure.job import Job
-from runner.measure.memory import peak_rss_bytes
+from runner.measure.leftovers import Leftovers, not_ended, used_so_far
+from runner.measure.memory import peak_resident_bytes, peak_rss_bytes
 from runner.measure.oom import OomCounters
 
 WORKER = (sys.executable, "-m", "runner.measure.worker")
 _CHECK_SECONDS = 5.0
 _SOON_SECONDS = 0.001
-_STATES = {"D": "the kernel or a driver holds it", "Z": "ended, but another process holds it"}
+_OWN_WORD_SECONDS = 10.0
 _PAUSE_SECONDS = 0.1
 _TICK_SECONDS = 1.0
 _STDERR_BYTES = 4000
 _REPORT_BYTES = select.PIPE_BUF  # what is written at once arrives at once
 END_SECONDS = 60.0
 """How long a killed process may take to end: a driver gives back a full card within seconds."""
+NOT_TOLD = "told when a process has ended: it has not"
+NOT_ITS_OWN = "not above what the process that started it had held, which the kernel counts too"
 
 
 class StopRequest:
@@ -75,7 +78,9 @@ class ChildEnd:
 
     Exactly one of exit code and signal number is set; none of them if the worker said that the attempt has
     ended and goes on (`reported`), or if not even SIGKILL has ended it: `stuck` says so in words.
-    `note`: what the row has to say about its process. `peak_rss_bytes` None: the kernel did not tell.
+    `note`: what the row has to say about its process. `peak_rss_bytes` None: the kernel did not tell, for
+    `peak_reason`. `lost`: ended because others of the attempt could not go on. `left`: in words, another process of
+    the attempt that not even SIGKILL has ended.
     """
 
     exit_code: int | None
@@ -91,6 +96,9 @@ class ChildEnd:
     reported: bool = False
     note: str | None = None
     stuck: str | None = None
+    left: str | None = None
+    lost: str | None = None
+    peak_reason: str | None = None
 
     @property
     def signal_name(self) -> str | None:
@@ -99,19 +107,23 @@ class ChildEnd:
 
 @dataclass(frozen=True)
 class Usage:
-    """Processor seconds and largest resident memory of a process, its own children included in the seconds."""
+    """Processor seconds of a process and its children; largest resident memory of any of them, or why it is unknown."""
 
     cpu_seconds: float
     peak_rss_bytes: int | None
+    reason: str | None = None
 
 
 @dataclass(frozen=True)
 class Reaped:
-    """A process that is over: exit code, or minus the number of the signal. `stuck`: it is not, in words."""
+    """A process that is over: exit code, or minus the number of the signal. `stuck`: it is not, in words.
+
+    `left`: the same of another process of the attempt."""
 
     code: int | None
     usage: Usage
     stuck: str | None = None
+    left: str | None = None
 
 
 class JobFiles:
@@ -145,11 +157,22 @@ class JobFiles:
             file.unlink(missing_ok=True)
 
 
+class Watch(Protocol):
+    """What others say while a child runs, such as the further nodes of an attempt."""
+
+    def descriptors(self) -> Sequence[int]:
+        """Those that become readable when there is something to hear."""
+
+    def heard(self) -> str | None:
+        """Takes it; in words why the attempt cannot go on, if so."""
+
+
 @dataclass(frozen=True)
 class Woken:
-    """Why the wait for a child is over; all empty: the child has ended."""
+    """Why the wait for a child is over; all empty: the child has ended. `lost`: the others' word, see `Watch`."""
 
     timed_out: bool = False
+    lost: str | None = None
     stopped_by: str | None = None
     said: bytes = b""
 
@@ -161,6 +184,7 @@ class Child:
         self, command: Sequence[str], environment: Mapping[str, str], stderr_file: Path, stdin: int = subprocess.DEVNULL
     ) -> None:
         self._alive, self.report_end = os.pipe2(os.O_CLOEXEC)
+        self._others = Leftovers()
         try:
             with stderr_file.open("wb") as stderr:
                 self._process = subprocess.Popen(
@@ -177,22 +201,45 @@ class Child:
             raise
         finally:
             os.close(self.report_end)
+        # Until it is another program, the child has this process's memory: Linux counts that into its `ru_maxrss`.
+        self._held_by_us = (peak_resident_bytes() or 0) if sys.platform == "linux" else 0
 
-    def wait(self, deadline: float, stop: StopRequest, tick: Callable[[], None] | None) -> Woken:
-        """Until it says something or is gone, its time is over, or a stop was asked for.
+    def own_peak(self, ru_maxrss_bytes: int) -> tuple[int | None, str | None]:
+        """Largest resident memory of the worker; None with the reason where it may be this process's own."""
+        if ru_maxrss_bytes <= self._held_by_us:
+            return None, NOT_ITS_OWN
+        return ru_maxrss_bytes, None
 
+    def wait(
+        self, deadline: float, stop: StopRequest, tick: Callable[[], None] | None, watch: Watch | None = None
+    ) -> Woken:
+        """Until it says something or is gone, its time is over, a stop was asked for, or the others cannot go on.
+
+        In the last case it has some seconds to find that out itself: its own error says more.
         No worker goes on behind an error of this process.
         """
         poller = select.poll()
         poller.register(self._alive, select.POLLIN)
         poller.register(stop.descriptor, select.POLLIN)
         longest = _TICK_SECONDS if tick else _CHECK_SECONDS
+        listened: set[int] = set()
         soon: float | None = None
+        lost: str | None = None
         try:
             while True:
+                if watch is not None and lost is None:
+                    lost = watch.heard()
+                    if lost is not None:
+                        deadline = min(deadline, time.monotonic() + _OWN_WORD_SECONDS)
                 left = deadline - time.monotonic()
                 if left <= 0:
-                    return Woken(timed_out=True)
+                    return Woken(timed_out=lost is None, lost=lost)
+                heard = set() if watch is None or lost is not None else set(watch.descriptors())
+                for descriptor in listened - heard:
+                    poller.unregister(descriptor)
+                for descriptor in heard - listened:
+                    poller.register(descriptor, select.POLLIN)
+                listened = heard
                 ready = poller.poll(min(left, longest if soon is None else soon) * 1000)
                 if stop.name is not None:
                     return Woken(stopped_by=stop.name)
@@ -222,18 +269,23 @@ class Child:
             os.killpg(self._process.pid, signal.SIGKILL)
 
     def reap(self) -> Reaped:
-        """Wait for its end, `END_SECONDS` at most: SIGKILL waits too while a driver holds the process. Once."""
+        """Wait for its end, `END_SECONDS` at most: SIGKILL waits too while a driver holds the process. Once.
+
+        What else is left of the attempt is ended and waited for as long again.
+        """
         pid = self._process.pid
         ended = self._ends_within(END_SECONDS)
         self.kill()  # processes that it left behind, while its id cannot be another's yet
         os.close(self._alive)
-        if not ended:
+        stuck = None if ended else not_ended(pid, END_SECONDS)
+        left = self._others.end(pid, END_SECONDS)
+        if stuck is not None:
             self._process.returncode = -signal.SIGKILL  # Popen asks no more
-            state, usage = _not_ended(pid)
-            return Reaped(None, usage, f"SIGKILL did not end process {pid} within {END_SECONDS:.0f} s{state}")
+            return Reaped(None, Usage(used_so_far(pid), None, NOT_TOLD), stuck, left)
         _, status, used = os.wait4(pid, 0)
         self._process.returncode = code = os.waitstatus_to_exitcode(status)
-        return Reaped(code, Usage(used.ru_utime + used.ru_stime, peak_rss_bytes(used.ru_maxrss, sys.platform)))
+        seconds = used.ru_utime + used.ru_stime + self._others.cpu_seconds
+        return Reaped(code, Usage(seconds, *self.own_peak(peak_rss_bytes(used.ru_maxrss, sys.platform))), left=left)
 
     def _ends_within(self, seconds: float) -> bool:
         deadline, pause = time.monotonic() + seconds, _SOON_SECONDS
@@ -247,24 +299,15 @@ class Child:
     def end(self) -> str | None:
         """Kill it and wait; in words if it did not end."""
         self.kill()
-        return self.reap().stuck
-
-
-def _not_ended(pid: int) -> tuple[str, Usage]:
-    """What the kernel tells of a process that does not end: its state in words, what it has used so far."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-    except OSError:
-        return "", Usage(0.0, None)
-    seconds = sum(int(ticks) for ticks in fields[11:15]) / os.sysconf("SC_CLK_TCK")
-    return f" (state {fields[0]}: {_STATES.get(fields[0], 'see man proc')})", Usage(seconds, None)
+        reaped = self.reap()
+        return reaped.stuck or reaped.left
 
 
 def refuse_beside(stuck: str | None) -> None:
-    """A worker that not even SIGKILL has ended may hold its device: no attempt beside it could be trusted (M23)."""
+    """A process that not even SIGKILL has ended may hold its device: no attempt beside it could be trusted (M23)."""
     if stuck is not None:
         raise NotAccepted(
-            "no further attempt is made: a worker cannot be ended and may still hold the device",
+            "no further attempt is made: a process of the last attempt cannot be ended and may still hold the device",
             details=(stuck,),
             next_step="restart the machine, then run the same command again: it goes on with what is missing",
         )
@@ -278,12 +321,13 @@ def run_worker(
     stop: StopRequest,
     tick: Callable[[], None] | None = None,
     command: Sequence[str] = WORKER,
+    watch: Watch | None = None,
 ) -> ChildEnd:
     """Start the worker, wait blocking, end it on timeout or stop. `tick` is called about once a second."""
     files, oom = JobFiles(job), OomCounters.read()
     start = time.monotonic()
     child = Child([*command, str(files.job)], environment, files.stderr)
-    woken = child.wait(start + timeout_seconds, stop, tick)
+    woken = child.wait(start + timeout_seconds, stop, tick, watch)
     return child_end(child, woken, files, start, oom)
 
 
@@ -291,7 +335,7 @@ def child_end(
     child: Child, woken: Woken, files: JobFiles, start: float, oom: OomCounters, cpu_seconds_before: float = 0.0
 ) -> ChildEnd:
     """The end of an attempt that ends its process; `start` (seconds, monotonic) and `oom` are from before it."""
-    ended = woken.timed_out or woken.stopped_by is not None
+    ended = woken.timed_out or woken.stopped_by is not None or woken.lost is not None
     if ended:
         child.kill()
     reaped = child.reap()
@@ -308,6 +352,9 @@ def child_end(
         result=None if ended else files.read_result(),
         stderr_tail=files.tail(),
         stuck=reaped.stuck,
+        left=reaped.left,
+        lost=woken.lost,
+        peak_reason=usage.reason,
     )
     files.remove()
     return end

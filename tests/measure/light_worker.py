@@ -4,7 +4,8 @@
 document, and after `at` documents one of `kill`, `segfault`, `exit`, `hang`, `raise`, `memory`, `nan`,
 `eat` (all memory there is), `fork` (leave a child behind), `skip` (lose a document), `held` (hang, and let
 another process hold it so that SIGKILL does not end it for its parent; its id goes to the file `holder`),
-`closes` (close every descriptor of others, then go on).
+`closes` (close every descriptor of others, then go on), `orphan` (start a process in a session of its own, write its
+id to the file `orphan`, then do what `then` says: `complete`, `exit` or `hang`).
 `leave` is what it does not put back: `folder`, `child`, `thread`, `limit`, `variable`. `largest` MiB are used
 while loading, `later` MiB after the pass.
 `emulated-bf16` asks a faked card for bf16 while loading.
@@ -96,6 +97,12 @@ class LightEngine:
                 eaten.append(b"x" * (1 << 20))
         if do == "memory":
             raise OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+        if do == "orphan":
+            leave_an_orphan(Path(self._extra["orphan"]))
+            if self._extra["then"] == "hang":
+                time.sleep(600)
+            if self._extra["then"] == "exit":
+                os._exit(9)
         if do == "fork":
             subprocess.Popen(["sleep", "600"], close_fds=False)
             os._exit(8)
@@ -138,6 +145,25 @@ def hold_this_process(holder: Path) -> None:
     )
     assert tracer.stdout is not None
     holder.write_text(f"{tracer.pid} {tracer.stdout.readline().decode().strip()}", encoding="ascii")
+
+
+def leave_an_orphan(where: Path) -> None:
+    """A grandchild in a session of its own whose parent ends at once, as daemons do; once, and traceable by anybody."""
+    if where.exists():
+        return
+    orphan = (
+        "import ctypes, os, pathlib, sys, time\n"
+        "ctypes.CDLL(None).prctl(0x59616D61, ctypes.c_ulong(-1), 0, 0, 0)\n"  # PR_SET_PTRACER, any
+        "new = pathlib.Path(sys.argv[1] + '.new'); new.write_text(str(os.getpid())); new.rename(sys.argv[1])\n"
+        "time.sleep(600)\n"
+    )
+    parent = (
+        "import subprocess, sys\n"
+        f"subprocess.Popen([sys.executable, '-c', {orphan!r}, sys.argv[1]], start_new_session=True)\n"
+    )
+    subprocess.run([sys.executable, "-c", parent, str(where)], check=True)
+    while not where.exists() or where.with_name(where.name + ".wait").exists():
+        time.sleep(0.02)
 
 
 def _leave(what: str | None) -> None:

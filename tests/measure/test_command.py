@@ -67,6 +67,14 @@ def test_m19_only_what_lies_between_go_and_done_is_the_pass(tmp_path: Path) -> N
     assert not [path for path in campaign.journals.iterdir() if path.name.startswith(".")]
 
 
+def test_m24_the_whole_life_of_an_attempt_counts_its_program_and_says_so(tmp_path: Path) -> None:
+    """The kernel's `ru_maxrss` of a process that is over is the largest of it and of its children."""
+    _, row = attempt_with(tmp_path, before="held = bytearray(b'x') * (900 << 20)")
+    (whole,) = [peak for peak in row.memory if peak.counter == "ru_maxrss"]
+    assert whole.bytes is not None and whole.bytes > 900 << 20
+    assert "the largest of the attempt's processes" in whole.scope and "only" not in whole.scope
+
+
 def test_m28_wrong_ids_are_kept_for_the_judge(tmp_path: Path) -> None:
     campaign, row = attempt_with(tmp_path, after='found = [*found[:-1], ("stranger", "pos", 0.5)]')
     assert (row.status, row.completed_documents) == (Status.FAILED, 9)

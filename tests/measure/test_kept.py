@@ -26,7 +26,7 @@ from runner.evidence.store import AttemptStore, read_attempts
 from runner.flows.contradictions import contradictions
 from runner.judge.campaign import judge_campaign
 from runner.judge.record import record_checks
-from runner.measure import kept
+from runner.measure import kept, supervisor
 from runner.measure.journal import read_journal
 from runner.protocol.freeze import freeze, load_lock
 from runner.protocol.process import refuse_unkeepable
@@ -210,13 +210,34 @@ def test_me01_peaks_of_earlier_attempts_are_not_those_of_a_later_one(tmp_path: P
     assert peaks[1]["ru_maxrss"].reason == "it holds that of earlier attempts too: 1"
 
 
+def from_a_small_parent(campaign: Campaign, before: str = "") -> None:
+    """One pass, started by a process as small as the runner; this one may have held more than any light worker."""
+    code = (
+        f"{before}import pathlib, sys; from runner.evidence.campaign import Campaign; "
+        "from tests.measure.light import run; run(Campaign(pathlib.Path(sys.argv[1])), passes=1)"
+    )
+    subprocess.run([sys.executable, "-c", code, str(campaign.root)], cwd=ROOT, check=True, timeout=120)
+
+
 def test_me01_the_whole_life_holds_loading_although_the_mark_was_set_back(tmp_path: Path) -> None:
     campaign = light_campaign(tmp_path, passes=2, largest=300)
-    run(campaign, passes=1)
+    from_a_small_parent(campaign)
     (row,) = read_attempts(campaign)
     peaks = {peak.counter: peak for peak in row.memory}
-    assert (peaks["VmHWM"].bytes or 0) < 300 << 20 < (peaks["ru_maxrss"].bytes or 0)
+    assert (peaks["VmHWM"].bytes or 0) < 300 << 20 < (peaks["ru_maxrss"].bytes or 0) < 800 << 20
     assert "its whole life (loading included)" in peaks["ru_maxrss"].scope
+
+
+@pytest.mark.parametrize("process", ["fresh", "kept"])
+def test_m24_a_whole_life_that_may_be_the_starters_own_is_null_with_its_reason(tmp_path: Path, process: str) -> None:
+    """The kernel counts into a child's `ru_maxrss` what the process that started it had held until then."""
+    campaign = light_campaign(tmp_path, passes=2, largest=100, process=process)
+    from_a_small_parent(campaign, before="held = bytearray(b'x') * (600 << 20); del held; ")
+    (row,) = read_attempts(campaign)
+    (whole,) = [peak for peak in row.memory if peak.counter == "ru_maxrss"]
+    assert (whole.bytes, whole.reason) == (None, supervisor.NOT_ITS_OWN)
+    (timed,) = [peak for peak in row.memory if peak.counter == "VmHWM"]
+    assert 0 < (timed.bytes or 0) < 600 << 20, "the pass's own peak is the worker's, and is kept"
 
 
 def test_me01_where_the_mark_cannot_be_set_back_the_peak_before_is_null_with_its_reason(
@@ -237,12 +258,7 @@ def test_me01_where_the_mark_cannot_be_set_back_the_peak_before_is_null_with_its
 
 def test_me01_a_killed_attempt_claims_no_whole_life(tmp_path: Path) -> None:
     campaign = light_campaign(tmp_path, passes=2, largest=300, do="kill", at=4)
-    # From a small parent, as the runner is one: the kernel counts the memory of whoever forked into ru_maxrss.
-    code = (
-        "import pathlib, sys; from runner.evidence.campaign import Campaign; from tests.measure.light import run; "
-        "run(Campaign(pathlib.Path(sys.argv[1])), passes=1)"
-    )
-    subprocess.run([sys.executable, "-c", code, str(campaign.root)], cwd=ROOT, check=True, timeout=120)
+    from_a_small_parent(campaign)
     (row,) = read_attempts(campaign)
     (peak,) = row.memory
     assert peak.counter == "ru_maxrss" and "from the pass on" in peak.scope and (peak.bytes or 0) < 300 << 20

@@ -9,6 +9,8 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -77,3 +79,63 @@ def test_m23_a_worker_that_closed_the_pipe_still_has_its_time_limit(tmp_path: Pa
     (row,) = read_attempts(campaign)
     assert row.status is Status.TIMED_OUT and row.completed_documents == 4
     assert time.monotonic() - start < 30
+
+
+_HOLD = """
+import ctypes, pathlib, sys, time
+said, wait = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[1] + ".wait")
+while not said.exists():
+    time.sleep(0.02)
+status = ctypes.CDLL(None, use_errno=True).ptrace(0x4206, int(said.read_text()), 0, 0)  # PTRACE_SEIZE
+print(status, flush=True)
+wait.unlink()
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("then", ["complete", "exit", "hang"])
+def test_m23_what_an_attempt_started_does_not_outlive_it(tmp_path: Path, then: str) -> None:
+    """A process in a session of its own whose parent is gone (a rank whose launcher was killed, a daemon)."""
+    said = tmp_path / "orphan"
+    campaign = light_campaign(tmp_path / "c", timeout=3, do="orphan", at=4, orphan=str(said), then=then)
+    run(campaign, passes=1)
+    (row,) = read_attempts(campaign)
+    wanted = {"complete": Status.COMPLETED, "exit": Status.FAILED, "hang": Status.TIMED_OUT}
+    assert row.status is wanted[then]
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(said.read_text(encoding="ascii")), 0)
+    assert not any("SIGKILL" in note for note in row.notes)
+
+
+@pytest.mark.parametrize(("then", "process"), [("complete", "fresh"), ("hang", "fresh"), ("hang", "kept")])
+def test_m23_a_process_of_the_attempt_that_cannot_be_ended_is_waited_for_and_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, then: str, process: str
+) -> None:
+    """Not the worker itself: what a driver holds of a rank or of a program may still hold the card."""
+    monkeypatch.setattr(supervisor, "END_SECONDS", 0.5)
+    said, wait = tmp_path / "orphan", tmp_path / "orphan.wait"
+    wait.touch()
+    holder = subprocess.Popen([sys.executable, "-c", _HOLD, str(said)], stdout=subprocess.PIPE)
+    try:
+        campaign = light_campaign(
+            tmp_path / "c", passes=2, timeout=3, process=process, do="orphan", at=4, orphan=str(said), then=then
+        )
+        with pytest.raises(NotAccepted) as refused:
+            run(campaign)
+        assert holder.stdout is not None
+        if holder.stdout.readline() != b"0\n":
+            pytest.skip("this system lets no process trace another")
+    finally:
+        holder.kill()
+        holder.communicate()
+    (row,) = read_attempts(campaign)  # the second slot stays open
+    held = f"SIGKILL did not end process {said.read_text(encoding='ascii')} within 0 s (state Z"
+    assert row.status is (Status.COMPLETED if then == "complete" else Status.TIMED_OUT)
+    assert any(note.startswith(held) for note in row.notes)
+    if row.error is not None:
+        assert (row.error.evidence or "").startswith(held)
+    else:
+        assert row.completed_documents == 10 and row.predictions is not None, "the pass itself was whole"
+    assert refused.value.details[0].startswith(held)
+    whole_life = next(peak for peak in row.memory if peak.counter == "ru_maxrss")
+    assert whole_life.reason != supervisor.NOT_TOLD, "the worker itself has ended"
