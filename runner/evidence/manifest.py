@@ -18,6 +18,7 @@ class Gpu(Record):
     memory_bytes: Bytes | None
     uuid_sha256: str | None
     compute_capability: str | None = None
+    multiprocessors: int | None = Field(default=None, description="compute units that torch sees")
 
 
 class Compatibility(Record):

@@ -1,18 +1,31 @@
 """What the AMD driver tells of the cards: files of the kernel (`amdgpu`, `kfd`), no library needed.
 
 A card is found by its place on the bus, which torch knows. Who uses a card, and with how much of its memory, stands
-under `kfd/proc`. The kernel has no file for throttling and none for energy: both are unknown with a reason.
+under `kfd/proc`. Energy and throttling stand in `gpu_metrics`, a table with a version; of versions that are not known
+here they are unknown with that reason.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+import struct
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from runner.measure.cards import CardReading, Use, who_uses
 
 _NO_FILE = "the kernel tells it in no file"
+_METRICS = "gpu_metrics"
+# Of the table's versions (kernel, kgd_pp_interface.h): offset of the energy in units of 2**-16 J, 64 bits.
+_ENERGY_AT = {(1, 4): 24, (1, 5): 88, (1, 6): 88}
+_ENERGY_UNIT_JOULES = 2**-16
+# Offset of the throttling status that means the same on every card, 64 bits, and its groups of bits.
+_THROTTLE_AT = {(1, 3): 112}
+_THROTTLE = {0xFFFF: "power", 0xFFFF << 16: "current", 0xFFFF << 32: "temperature", 0xFFFF << 48: "other"}
+_NOT_FILLED = (1 << 64) - 1
+_WHOLE = "SPX"
+_UNREADABLE = "the kernel's file cannot be read"
 _GENERATIONS = {"2.5": 1, "5.0": 2, "8.0": 3, "16.0": 4, "32.0": 5, "64.0": 6}
 
 
@@ -25,6 +38,13 @@ def bus_address(properties: Any) -> str | None:
     return f"{domain:04x}:{bus:02x}:{device:02x}.0"
 
 
+def partition(properties: Any, sys: Path = Path("/sys")) -> str | None:
+    """`CPX` where the card is split into parts that compute apart; None for a whole one, or where nothing tells."""
+    address = bus_address(properties)
+    found = None if address is None else _text(sys / "bus/pci/devices" / address / "current_compute_partition")
+    return found if found and found != _WHOLE and found.isalnum() else None
+
+
 class Amd:
     """Readings of the cards at these places of the bus, in torch's order."""
 
@@ -32,7 +52,7 @@ class Amd:
         self._sys = sys
         self.count = len(addresses)
         self._addresses = tuple(addresses)
-        self.reasons = {"throttle": _NO_FILE, "energy_joules": _NO_FILE, "ecc": _NO_FILE}
+        self.reasons = dict.fromkeys(("ecc", "held_by_power_seconds", "held_by_heat_seconds"), _NO_FILE)
 
     def driver(self) -> str | None:
         """Version of the module `amdgpu` where it has one of its own (AMD's packages); None for the kernel's."""
@@ -41,7 +61,9 @@ class Amd:
             self.reasons["driver"] = "amdgpu is part of the kernel, or not loaded"
         return version
 
-    def read(self, card: int, own_pids: Collection[int], own_here: int = 1) -> CardReading | None:
+    def read(
+        self, card: int, own_pids: Collection[int], own_here: int = 1, *, brief: bool = False
+    ) -> CardReading | None:
         """The card that torch calls `card`; None when no card of the kernel is at its place of the bus."""
         address = self._addresses[card]
         folder = None if address is None else self._sys / "bus" / "pci" / "devices" / address
@@ -49,33 +71,76 @@ class Amd:
             self.reasons["card"] = "no card of the kernel is where torch says"
             return None
         monitor = next(iter(sorted(folder.glob("hwmon/hwmon*"))), folder / "hwmon")
-        use = self._use(str(address), own_pids, own_here)
         power = _number(monitor / "power1_average")
         power = _number(monitor / "power1_input") if power is None else power
-        limit = _number(monitor / "power1_cap")
         clock, memory_clock = _number(monitor / "freq1_input"), _number(monitor / "freq2_input")
-        temperature = _number(monitor / "temp1_input")
-        return self._with_reasons(
+        throttle, joules = self._metrics(folder)
+        reading = self._with_reasons(
             CardReading(
-                used_bytes=_number(folder / "mem_info_vram_used"),
-                own_bytes=use.own_bytes,
-                others=use.others,
-                others_bytes=use.others_bytes,
                 busy_percent=_number(folder / "gpu_busy_percent"),
                 sm_mhz=None if clock is None else clock // 1_000_000,
                 memory_mhz=None if memory_clock is None else memory_clock // 1_000_000,
-                temperature_celsius=None if temperature is None else temperature // 1000,
+                temperature_celsius=self._temperature(monitor),
                 power_watts=None if power is None else power / 1e6,
-                power_limit_watts=None if limit is None else limit / 1e6,
-                pcie_generation=_GENERATIONS.get((_text(folder / "current_link_speed") or "").split(" ")[0]),
-                pcie_width=_number(folder / "current_link_width"),
+                throttle=throttle,
+                energy_joules=joules,
             )
         )
+        if brief:
+            return reading
+        use, limit = self._use(str(address), own_pids, own_here), _number(monitor / "power1_cap")
+        used = _number(folder / "mem_info_vram_used")
+        if used is None:
+            self.reasons["used_bytes"] = _UNREADABLE
+        return replace(
+            reading,
+            used_bytes=used,
+            own_bytes=use.own_bytes,
+            others=use.others,
+            others_bytes=use.others_bytes,
+            power_limit_watts=None if limit is None else limit / 1e6,
+            pcie_generation=_GENERATIONS.get((_text(folder / "current_link_speed") or "").split(" ")[0]),
+            pcie_width=_number(folder / "current_link_width"),
+        )
+
+    def _temperature(self, monitor: Path) -> int | None:
+        """At the edge of the chip; cards without that sensor (MI300) tell it of the hottest junction, which is more."""
+        for name, where in (("temp1_input", None), ("temp2_input", "of the hottest junction, not of the edge")):
+            found = _number(monitor / name)
+            if found is not None:
+                if where is not None:
+                    self.reasons["temperature_celsius"] = where
+                return found // 1000
+        return None
+
+    def _metrics(self, folder: Path) -> tuple[tuple[str, ...] | None, float | None]:
+        """What holds the clocks back, and the energy so far in joules."""
+        try:
+            table = (folder / _METRICS).read_bytes()
+            size, major, minor = struct.unpack_from("<HBB", table)
+        except (OSError, struct.error):
+            self.reasons["throttle"] = self.reasons["energy_joules"] = f"the kernel's file {_METRICS} cannot be read"
+            return None, None
+
+        def value(name: str, places: Mapping[tuple[int, int], int]) -> int | None:
+            at = places.get((major, minor))
+            if at is None or at + 8 > min(size, len(table)):
+                self.reasons[name] = f"not read of {_METRICS} {major}.{minor}"
+                return None
+            found: int = struct.unpack_from("<Q", table, at)[0]
+            if found == _NOT_FILLED:
+                self.reasons[name] = f"the driver leaves it out of {_METRICS}"
+                return None
+            return found
+
+        bits, units = value("throttle", _THROTTLE_AT), value("energy_joules", _ENERGY_AT)
+        throttle = None if bits is None else tuple(text for mask, text in _THROTTLE.items() if bits & mask)
+        return throttle, None if units is None else units * _ENERGY_UNIT_JOULES
 
     def _with_reasons(self, reading: CardReading) -> CardReading:
-        for name in ("used_bytes", "busy_percent", "sm_mhz", "memory_mhz", "temperature_celsius", "power_watts"):
+        for name in ("busy_percent", "sm_mhz", "memory_mhz", "temperature_celsius", "power_watts"):
             if getattr(reading, name) is None:
-                self.reasons[name] = "the kernel's file cannot be read"
+                self.reasons[name] = _UNREADABLE
         return reading
 
     def _use(self, address: str, own_pids: Collection[int], own_here: int) -> Use:

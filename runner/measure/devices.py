@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,8 +28,17 @@ class Presence:
     problem: str | None
 
 
-def look_for(gpu: str, devices: int, tariffs: Path, find: Callable[[], FoundDevices] = find_devices) -> Presence:
-    """Whether `devices` cards of the declared kind are here. `cpu` is always the user's own machine."""
+def look_for(
+    gpu: str,
+    devices: int,
+    tariffs: Path,
+    find: Callable[[], FoundDevices] = find_devices,
+    environment: Mapping[str, str] = os.environ,
+) -> Presence:
+    """Whether `devices` cards of the declared kind are here. `cpu` is always the user's own machine.
+
+    Refused: a name that is none, and variables for debugging that make every card slow.
+    """
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,119}", gpu):
         raise InputRefused(
             "a GPU is named as in tariffs.csv, or cpu",
@@ -38,6 +48,7 @@ def look_for(gpu: str, devices: int, tariffs: Path, find: Callable[[], FoundDevi
         )
     if gpu == OWN_MACHINE:
         return Presence(gpu, (cpu_name(),), (), "cpu", None)
+    _refuse_debugging(environment)
     known = matches(gpu, "", tariffs) is not None
     present = find()
     if not present.names:
@@ -48,6 +59,23 @@ def look_for(gpu: str, devices: int, tariffs: Path, find: Callable[[], FoundDevi
         wanted = f"{devices} x {gpu}" if devices > 1 else gpu
         return Presence(gpu, present.names, present.uuid_sha256, None, f"declared {wanted}, found {listed}")
     return Presence(gpu, present.names, present.uuid_sha256, "cuda", None)
+
+
+# For debugging: kernels one by one, every block of memory from the driver. The second kind counts if it is set at all.
+_ONE_BY_ONE = ("CUDA_LAUNCH_BLOCKING", "HIP_LAUNCH_BLOCKING", "AMD_SERIALIZE_KERNEL", "AMD_SERIALIZE_COPY")
+_NO_CACHE = ("PYTORCH_NO_CUDA_MEMORY_CACHING", "PYTORCH_NO_HIP_MEMORY_CACHING")
+
+
+def _refuse_debugging(environment: Mapping[str, str]) -> None:
+    found = [name for name in _ONE_BY_ONE if environment.get(name, "").strip() not in ("", "0")]
+    found += [name for name in _NO_CACHE if name in environment]
+    if found:
+        raise InputRefused(
+            "a variable for debugging slows every card down: no figure measured with it says what the card can do",
+            column=found[0],
+            value=environment[found[0]],
+            next_step=f"unset {' '.join(found)}, then run the same command again",
+        )
 
 
 class Lookout:
@@ -69,15 +97,19 @@ class Lookout:
 
 
 # Words of a name that make it another card: a slice of one, or a model of another size.
-_OTHERS = frozenset({"mig", "laptop", "mobile", "max", "ti", "super", "ada", "d", "nvl"})
+_OTHERS = frozenset({"mig", "laptop", "mobile", "max", "ti", "super", "ada", "d", "nvl", "dpx", "tpx", "qpx", "cpx"})
+# Of a virtual card: `NVIDIA A10-4Q` has 4 GB of one, `NVIDIA A100-1-5C` a slice.
+_PROFILE = re.compile(r"-(?:\d+-)?(\d+[abcq])$")
 
 
 def _names(gpu: str, device_name: str) -> bool:
     """For hardware without tariff: every part of `rtx-3080` stands as a word in the device's name.
 
-    `NVIDIA GeForce RTX 3080 Ti` is another card, and `NVIDIA H100 80GB HBM3 MIG 1g.10gb` is a slice of one: what makes
-    them so has to be named too (`rtx-3080-ti`).
+    `NVIDIA GeForce RTX 3080 Ti` is another card, and `NVIDIA H100 80GB HBM3 MIG 1g.10gb`, `NVIDIA A10-4Q` and
+    `AMD Instinct MI300X CPX` are parts of one: what makes them so has to be named too (`rtx-3080-ti`, `a10-4q`).
     """
     words = set(re.split(r"[^a-z0-9]+", device_name.lower()))
     parts = set(re.split(r"[^a-z0-9]+", gpu.lower()))
-    return parts <= words and not (words & _OTHERS) - parts
+    profile = _PROFILE.search(device_name.lower())
+    others = words & _OTHERS | ({profile[1]} if profile else set())
+    return parts <= words and not others - parts

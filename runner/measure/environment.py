@@ -55,7 +55,10 @@ ALLOWED_VARIABLES = (
     "HIPBLASLT_ALLOW_TF32",
     "PYTORCH_TUNABLEOP_ENABLED",
     "PYTORCH_TUNABLEOP_TUNING",
+    "TORCH_CUDNN_SDPA_DEPRIORITIZED",
+    "TORCH_CUDNN_SDPA_ENABLED",
     "PYTORCH_NO_CUDA_MEMORY_CACHING",
+    "PYTORCH_NO_HIP_MEMORY_CACHING",
     "TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL",
     "TORCH_COMPILE_DISABLE",
     "TORCHDYNAMO_DISABLE",
@@ -69,6 +72,7 @@ ALLOWED_VARIABLES = (
     "HSA_ENABLE_SDMA",
     "HIP_LAUNCH_BLOCKING",
     "AMD_SERIALIZE_KERNEL",
+    "AMD_SERIALIZE_COPY",
     "GPU_MAX_HW_QUEUES",
     "MIOPEN_FIND_MODE",
     "TORCHINDUCTOR_MAX_AUTOTUNE",
@@ -184,12 +188,18 @@ def gpu_facts(torch: Any, index: int) -> dict[str, Any]:
     properties = torch.cuda.get_device_properties(index)
     uuid = getattr(properties, "uuid", None)
     architecture = getattr(properties, "gcnArchName", None) if torch.version.hip else None
+    part = None
+    if torch.version.hip:
+        from runner.measure.amd import partition
+
+        part = partition(properties)  # torch calls a part of a card as it calls the whole
     return {
         "index": index,
-        "name": properties.name,
+        "name": properties.name if part is None else f"{properties.name} {part}",
         "memory_bytes": int(properties.total_memory),
         "uuid_sha256": None if uuid is None else hashlib.sha256(str(uuid).encode()).hexdigest(),
         "compute_capability": architecture or f"{properties.major}.{properties.minor}",
+        "multiprocessors": getattr(properties, "multi_processor_count", None),
     }
 
 

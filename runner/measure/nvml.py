@@ -8,7 +8,7 @@ Every question may be unsupported on a card; the answer is then null with the dr
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from runner.measure.cards import CardReading, Use, who_uses
@@ -127,13 +127,35 @@ class Nvml:
         number = self._ask("driver", self._module.nvmlSystemGetCudaDriverVersion)
         return None if number is None else f"{number // 1000}.{number % 1000 // 10}"
 
-    def read(self, card: int, own_pids: Collection[int], own_here: int = 1) -> CardReading | None:
+    def read(
+        self, card: int, own_pids: Collection[int], own_here: int = 1, *, brief: bool = False
+    ) -> CardReading | None:
         """The card that torch calls `card`; None when it could not be matched. Own: all processes of the attempt."""
         place = self._places[card]
         if place is None:
             self.reasons["card"] = _NOT_FOUND
             return None
-        module, whole = self._module, place.card
+        module, whole, ask = self._module, place.card, self._number
+        milliwatts = self._ask("power_watts", lambda: module.nvmlDeviceGetPowerUsage(whole))
+        millijoules = self._ask("energy_joules", lambda: module.nvmlDeviceGetTotalEnergyConsumption(whole))
+        reading = CardReading(
+            busy_percent=ask("busy_percent", lambda: module.nvmlDeviceGetUtilizationRates(whole).gpu),
+            sm_mhz=ask("sm_mhz", lambda: module.nvmlDeviceGetClockInfo(whole, module.NVML_CLOCK_SM)),
+            memory_mhz=ask("memory_mhz", lambda: module.nvmlDeviceGetClockInfo(whole, module.NVML_CLOCK_MEM)),
+            temperature_celsius=ask(
+                "temperature_celsius", lambda: module.nvmlDeviceGetTemperature(whole, module.NVML_TEMPERATURE_GPU)
+            ),
+            power_watts=None if milliwatts is None else milliwatts / 1000,
+            throttle=self._throttle(whole),
+            energy_joules=None if millijoules is None else millijoules / 1000,
+            held_by_power_seconds=self._held("held_by_power_seconds", whole, "NVML_PERF_POLICY_POWER"),
+            held_by_heat_seconds=self._held("held_by_heat_seconds", whole, "NVML_PERF_POLICY_THERMAL"),
+        )  # fmt: skip
+        return reading if brief else self._more(reading, place, own_pids, own_here)
+
+    def _more(self, reading: CardReading, place: _Place, own_pids: Collection[int], own_here: int) -> CardReading:
+        """Who is on the card, and what hardly changes: some of these questions take a driver milliseconds."""
+        module, whole, ask = self._module, place.card, self._number
         memory, use = None, Use(None, None, None)
         if place.part is None:
             self.reasons["used_bytes"] = self.reasons["processes"] = _NO_SLICE
@@ -142,33 +164,28 @@ class Nvml:
             use = self._use(place.part, own_pids, own_here)
         if place.sliced:
             self.reasons["slice"] = "clocks, power, temperature and energy are those of the whole card"
-        milliwatts = self._ask("power_watts", lambda: module.nvmlDeviceGetPowerUsage(whole))
         limit = self._ask("power_limit_watts", lambda: module.nvmlDeviceGetEnforcedPowerLimit(whole))
-        millijoules = self._ask("energy_joules", lambda: module.nvmlDeviceGetTotalEnergyConsumption(whole))
         ecc = self._ask("ecc", lambda: module.nvmlDeviceGetEccMode(whole))
-        ask = self._number
-        return CardReading(
+        return replace(
+            reading,
             used_bytes=None if memory is None else int(memory.used),
             own_bytes=use.own_bytes,
             others=use.others,
             others_bytes=use.others_bytes,
-            busy_percent=ask("busy_percent", lambda: module.nvmlDeviceGetUtilizationRates(whole).gpu),
-            sm_mhz=ask("sm_mhz", lambda: module.nvmlDeviceGetClockInfo(whole, module.NVML_CLOCK_SM)),
             sm_mhz_possible=ask(
                 "sm_mhz_possible", lambda: module.nvmlDeviceGetMaxClockInfo(whole, module.NVML_CLOCK_SM)
             ),
-            memory_mhz=ask("memory_mhz", lambda: module.nvmlDeviceGetClockInfo(whole, module.NVML_CLOCK_MEM)),
-            temperature_celsius=ask(
-                "temperature_celsius", lambda: module.nvmlDeviceGetTemperature(whole, module.NVML_TEMPERATURE_GPU)
-            ),
-            power_watts=None if milliwatts is None else milliwatts / 1000,
             power_limit_watts=None if limit is None else limit / 1000,
-            throttle=self._throttle(whole),
-            energy_joules=None if millijoules is None else millijoules / 1000,
             ecc=None if ecc is None else bool(ecc[0]),
             pcie_generation=ask("pcie_generation", lambda: module.nvmlDeviceGetCurrPcieLinkGeneration(whole)),
             pcie_width=ask("pcie_width", lambda: module.nvmlDeviceGetCurrPcieLinkWidth(whole)),
         )  # fmt: skip
+
+    def _held(self, name: str, card: Any, policy: str) -> float | None:
+        """For how long the driver has held the clocks back so far, for this cause (it counts nanoseconds)."""
+        module = self._module
+        held = self._ask(name, lambda: module.nvmlDeviceGetViolationStatus(card, getattr(module, policy)))
+        return None if held is None else int(held.violationTime) / 1e9
 
     def _use(self, part: Any, own_pids: Collection[int], own_here: int) -> Use:
         listed = self._ask("processes", lambda: self._module.nvmlDeviceGetComputeRunningProcesses(part))

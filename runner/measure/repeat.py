@@ -7,11 +7,14 @@ from collections.abc import Callable
 
 
 class Repeater:
-    """`action` at the start, every `interval_seconds`, and at the end; it waits on an event, never spins."""
+    """`action` at the start, every `interval_seconds`, and at the end (there `last`); it waits, never spins."""
 
-    def __init__(self, name: str, interval_seconds: float, action: Callable[[], None]) -> None:
+    def __init__(
+        self, name: str, interval_seconds: float, action: Callable[[], None], last: Callable[[], None] | None = None
+    ) -> None:
         self._interval_seconds = interval_seconds
         self._action = action
+        self._last = last or action
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
@@ -22,7 +25,7 @@ class Repeater:
     def stop(self) -> None:
         self._stop.set()
         self._thread.join()
-        self._action()
+        self._last()
 
     def _run(self) -> None:
         while not self._stop.wait(self._interval_seconds):

@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
 _PR_SET_PDEATHSIG = 1
 _LISTED_IDS = 20
-_CARD_INTERVAL_SECONDS = 1.0
 
 
 def main(arguments: list[str], kit: Kit | None = None) -> int:
@@ -242,7 +241,11 @@ class Worker:
     @contextlib.contextmanager
     def _watched(self, memory: PassMemory, cards: CardConditions | None) -> Iterator[None]:
         """Memory and cards are sampled during the pass; what they saw is reported however it ends."""
-        repeater = None if cards is None else Repeater("cards", _CARD_INTERVAL_SECONDS, cards.sample)
+        repeater = None
+        if cards is not None:
+            from runner.measure.cards import READ_SECONDS
+
+            repeater = Repeater("cards", READ_SECONDS, cards.sample, cards.sample_all)
         clock = FrequencySampler()
         if repeater is not None:
             repeater.start()

@@ -64,6 +64,7 @@ class FakeNvml:
     None), `throttle`, `slices` (cards of their own: MIG). `refuses`: names of questions that raise."""
 
     NVML_CLOCK_SM, NVML_CLOCK_MEM, NVML_TEMPERATURE_GPU = 1, 2, 0
+    NVML_PERF_POLICY_POWER, NVML_PERF_POLICY_THERMAL = 0, 1
 
     class NVMLError(Exception):
         pass
@@ -135,6 +136,12 @@ class FakeNvml:
 
     def nvmlDeviceGetCurrentClocksThrottleReasons(self, handle: dict[str, Any]) -> int:
         return int(handle.get("throttle", 0))
+
+    def nvmlDeviceGetViolationStatus(self, handle: dict[str, Any], policy: int) -> Any:
+        """`c_nvmlViolationTime_t`: microseconds of a clock, nanoseconds for which the clocks were held back."""
+        if "held" not in handle:
+            raise self.NVMLError_NotSupported
+        return SimpleNamespace(referenceTime=0, violationTime=handle["held"][policy])
 
     def nvmlDeviceGetUtilizationRates(self, handle: dict[str, Any]) -> Any:
         return SimpleNamespace(gpu=handle["busy"].pop(0) if handle.get("busy") else 90, memory=10)

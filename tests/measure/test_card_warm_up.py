@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -125,6 +126,25 @@ class TestLeastSeconds:
         engine.warm_up(TEXTS, "none", 1)
         engine.warm_up(TEXTS, "longest_and_first", 0)
         assert stream.queued == 0
+
+
+class TestTunableOp:
+    """M18: images of AMD's let torch tune every new size of a product when it comes, up to seconds in the pass."""
+
+    def test_tuning_ends_with_the_warm_up_and_begins_with_the_next(
+        self, corpus: Path, monkeypatch: pytest.MonkeyPatch  # noqa: F811
+    ) -> None:  # fmt: skip
+        said: list[bool] = []
+        tunable = SimpleNamespace(is_enabled=lambda: True, tuning_enable=said.append)
+        engine = on_card(corpus, FakeStream())
+        monkeypatch.setattr(engine._torch.cuda, "tunable", tunable, raising=False)
+        for wanted, variable in ((True, None), (False, "0")):
+            said.clear()
+            monkeypatch.delenv("PYTORCH_TUNABLEOP_TUNING", raising=False)
+            if variable is not None:
+                monkeypatch.setenv("PYTORCH_TUNABLEOP_TUNING", variable)
+            engine.warm_up(TEXTS, "longest_and_first", 1)
+            assert said == [wanted, False]
 
 
 def test_m3_locks_that_know_no_rule_for_cards_keep_their_fingerprint() -> None:

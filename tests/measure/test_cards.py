@@ -94,7 +94,8 @@ class TestSlices:
     def test_of_the_slice_that_torch_computes_on(self, uuid: str) -> None:
         """torch names the slice, or (some versions of CUDA) its card: with one slice both mean the same."""
         found = conditions([{"uuid": "GPU-other", "used": 1}, self.card(SLICE)], uuid)
-        found.sample()
+        for _ in range(4):
+            found.sample()
         values, reasons, others = found.summary()
         assert (values["card0.used_bytes_most"], others) == (10, False), "the neighbour's 900 are of another slice"
         assert values["card0.sm_mhz_most"] == 1500
@@ -126,6 +127,14 @@ class TestSlices:
         ("h100-mig-1g", "NVIDIA H100 80GB HBM3 MIG 1g.10gb", True),
         ("mi300x", "AMD Instinct MI300X", True),
         ("rtx-6000-ada", "NVIDIA RTX 6000 Ada Generation", True),
+        ("a10", "NVIDIA A10", True),
+        ("a10", "NVIDIA A10-4Q", False),
+        ("a10-4q", "NVIDIA A10-4Q", True),
+        ("t4", "GRID T4-16Q", False),
+        ("a100", "GRID A100-1-5C", False),
+        ("mi300x", "AMD Instinct MI300X CPX", False),
+        ("mi300x-cpx", "AMD Instinct MI300X CPX", True),
+        ("h200", "NVIDIA H200-141C", False),
     ],
 )
 def test_m11_a_card_of_another_size_is_another_card(gpu: str, name: str, fits: bool) -> None:
@@ -152,14 +161,17 @@ class TestWhatADriverDoesNotTell:
         card = {"uuid": CARD, "used": 1, "throttle": 0x4 | 0x2 | 0x1, "processes": [(7, 1)]}
         for refused in (frozenset[str](), frozenset({"nvmlDeviceGetCurrentClocksEventReasons"})):
             found = conditions([dict(card)], refuses=refused)
-            found.sample()
+            for _ in range(4):
+                found.sample()
             values, _, _ = found.summary()
             assert values["card0.throttle_reasons"] == "clocks set by a user, power cap set by software"
 
     def test_what_limits_a_card_is_told(self) -> None:
         """A card that is rented out with half its power is another card."""
-        found = conditions([{"uuid": CARD, "used": 1, "busy": [3, 80, 100]}])
-        for _ in range(3):
+        times = iter((0.0, 0.5, 1.0, 2.0, 3.0))
+        cards = [{"uuid": CARD, "used": 1, "busy": [3, 40, 80, 100, 7]}]
+        found = CardConditions(Nvml(FakeNvml(cards), [CARD]), own_pid=7, now=lambda: next(times))
+        for _ in range(5):
             found.sample()
         values, _, _ = found.summary()
         assert values["card0.power_limit_watts"] == 450.0
@@ -167,7 +179,7 @@ class TestWhatADriverDoesNotTell:
         assert (values["card0.ecc"], values["card0.pcie_generation_most"], values["card0.pcie_width_most"]) == (
             "on", 4, 16,
         )  # fmt: skip
-        assert values["card0.busy_percent_mean"] == 90.0, "the look before the pass is of the time before it"
+        assert values["card0.busy_percent_mean"] == 90.0, "looks of a second before count for the time before the pass"
 
     def test_m20_a_pass_at_the_edge_of_memory_is_seen(self) -> None:
         """Every retry of the allocator waits for the card and empties its cache, inside the pass."""
@@ -263,7 +275,8 @@ class TestAmd:
     def test_what_the_kernel_tells(self, tmp_path: Path) -> None:
         amd = self.card(tmp_path)
         found = CardConditions(amd, own_pid=7)
-        found.sample()
+        for _ in range(4):
+            found.sample()
         values, reasons, others = found.summary()
         assert others is False
         expected = {

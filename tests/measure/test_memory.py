@@ -137,12 +137,12 @@ def test_me04_an_unknown_uuid_is_not_available_and_never_the_same_index() -> Non
 def test_conditions_name_other_processes_throttling_and_what_the_card_does_not_tell() -> None:
     card = {"uuid": "GPU-aaaa", "used": 100, "processes": [(7, 60), (8, 40)], "throttle": 0x44}
     conditions = CardConditions(Nvml(FakeNvml([card]), ["GPU-aaaa"]), own_pid=7)
-    conditions.sample()
-    conditions.sample()
+    for _ in range(4):
+        conditions.sample()
     values, reasons, shared = conditions.summary()
     assert shared is True
     assert values["card0.own_bytes_most"] == 60
-    assert values["card0.energy_joules"] == 5.0
+    assert values["card0.energy_joules"] == 15.0
     assert values["card0.throttle_reasons"] == "power cap set by software, temperature (hardware)"
     assert values["card0.power_watts_most"] is None
     assert reasons["card.power_watts"] == "the driver does not tell (NotSupported)"
