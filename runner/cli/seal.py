@@ -93,10 +93,10 @@ def verify(
         from runner.flows.verify import verify as check
         from runner.note.speech import voice_of
 
-        voice_of(lang)  # a language that is not there is refused before anything is read
+        voice = voice_of(lang)  # a language that is not there is refused before anything is read
         found = check(path or session.root, signers, certificate, line_ends=line_ends, rebuild=rebuild)
         stale = _stale(Campaign(path or session.root)) if found.kind == "folder" and not found.accepted else []
-    return Output([*found.lines(lang), *stale], found.as_json(), 0 if found.accepted else 3)
+    return Output([*found.lines(lang), *map(voice.say, stale)], found.as_json(), 0 if found.accepted else 3)
 
 
 def _stale(campaign: Campaign) -> list[str]:

@@ -185,6 +185,8 @@ class _Blocks(HTMLParser):
     def handle_endtag(self, tag: str) -> None:
         if not self._depth:
             return
+        if tag in ("td", "th"):
+            self._text.append(" ")
         if tag in _BLOCKS:
             if self._in_headline and tag == "h1":
                 self.headline, self._in_headline = "".join(self._text), False

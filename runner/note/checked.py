@@ -80,6 +80,15 @@ FRAME: Mapping[str, Form] = {
     "prints.data": N_("in the folder that holds data/"),
     "prints.invoice": N_("beside the invoice"),
     "prints.right": N_("right, compared, expected: as {file} says; the others alike"),
+    "stale.note": N_("The note is stale: {stale_why}. If that was you, next: make report"),
+    "stale.rows": NN_(
+        "{n_count} attempt recorded since it was signed", "{n_count} attempts recorded since it was signed"
+    ),
+    "stale.rows-decided": NN_(
+        "{n_count} attempt recorded and decided again since it was signed",
+        "{n_count} attempts recorded and decided again since it was signed",
+    ),
+    "stale.decided": N_("decided again since it was signed"),
     "limits": N_(
         "No check of files can find: measurements made up from the start and signed; rows of a machine that was left "
         "out whole, or rows that the owner of the key cut off at the end of a chain with all that belongs to them; "
