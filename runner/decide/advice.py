@@ -4,8 +4,22 @@ from __future__ import annotations
 
 ADVICE: dict[str, str] = {
     # what would help
-    "help.passes": "{name}: further passes under the same protocol; accepted ones still missing: {more_count}.",
-    "help.excluded": "{name}: further passes under the same protocol; those that were excluded stay excluded.",
+    "help.passes": (
+        "{name}: further passes under the same protocol; accepted ones still missing: {more_count}. "
+        "Command: make measure GPU={gpu}"
+    ),
+    "help.passes-more": (
+        "{name}: further passes under the same protocol, for all variants alike; accepted ones still missing: "
+        "{more_count}. Command: make measure GPU={gpu} PASSES={passes_count}"
+    ),
+    "help.passes-none": (
+        "{name}: accepted passes still missing: {more_count}, more than this protocol allows to run (at most "
+        "{most_count} per variant): a new revision with a new final corpus."
+    ),
+    "help.excluded": (
+        "{name}: further passes under the same protocol, for all variants alike; those that were excluded stay "
+        "excluded. Command: make measure GPU={gpu} PASSES={passes_count}"
+    ),
     "help.memory": (
         "{name}: a smaller batch, a declared resume setting or a GPU with more memory, as a variant of its own."
     ),

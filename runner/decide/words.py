@@ -208,12 +208,11 @@ def help_for_nothing(balance: Balance, rows: Sequence[BalanceRow]) -> tuple[Reas
         name = row.configuration_id
         match row.first_failed:
             case "enough passes":
-                missing = balance.min_accepted - _fewest_accepted(row)
-                found.append(say("help.passes", name=name, more_count=str(missing)))
+                found.append(_help_passes(balance, row))
             case "quality" if _bad_baseline(row):
                 pass  # said once for all of them
             case "quality" if any(c.reason.code == "quality.excluded" for c in row.constraints):
-                found.append(say("help.excluded", name=name))
+                found.append(_help_passes(balance, row, excluded=True))
             case "memory":
                 found.append(say("help.memory", name=name))
             case "deadline" if row.window is not None:
@@ -231,6 +230,27 @@ def help_for_nothing(balance: Balance, rows: Sequence[BalanceRow]) -> tuple[Reas
             case _:
                 found.append(say("help.cause", name=name, constraint=row.first_failed or "-"))
     return together(found)
+
+
+def _help_passes(balance: Balance, row: BalanceRow, *, excluded: bool = False) -> Reason:
+    """Further passes and the command for them, as many as are missing if all of them are accepted.
+
+    Slots of excluded passes are not run again, and the balance does not say whose they were: where some were excluded,
+    the planned ones count as run.
+    """
+    missing = max(1, balance.min_accepted - _fewest_accepted(row))
+    lacking = [s for s in row.summaries if s.accepted < balance.min_accepted]
+    needed = max([missing, *(s.failures + balance.min_accepted for s in lacking)])  # with those that were run
+    if any(item.reason.code == "left-out.excluded" for item in balance.left_out):
+        needed = max(needed, balance.passes_planned + missing)
+    count = str(missing)
+    if needed > balance.passes_most:
+        return say("help.passes-none", name=row.configuration_id, more_count=count, most_count=str(balance.passes_most))
+    if excluded:
+        return say("help.excluded", name=row.configuration_id, gpu=row.gpu, passes_count=str(needed))
+    if needed <= balance.passes_planned:
+        return say("help.passes", name=row.configuration_id, more_count=count, gpu=row.gpu)
+    return say("help.passes-more", name=row.configuration_id, more_count=count, gpu=row.gpu, passes_count=str(needed))
 
 
 def together(said: Sequence[Reason]) -> tuple[Reason, ...]:

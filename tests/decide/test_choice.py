@@ -315,8 +315,35 @@ def test_ti_06_fewer_passes_than_the_minimum_decide_nothing() -> None:
     decision = world.decision()
     assert decision.outcome == "undecided"
     assert _text(decision).startswith("Fewer passes than the protocol's minimum of 3.")
-    (lacks,) = decision.would_help
-    assert lacks.values["more_count"] == "2" and lacks.text.startswith("A.b1 and B.b1: further passes"), "said once"
+    # One GPU, one command: said once for each.
+    assert [(lacks.values["name"], lacks.values["more_count"]) for lacks in decision.would_help] == [
+        ("A.b1", "2"), ("B.b1", "2"),
+    ]  # fmt: skip
+    assert all("further passes" in lacks.text for lacks in decision.would_help)
+
+
+@pytest.mark.parametrize(
+    ("accepted", "failed", "code", "command"),
+    [
+        (1, 0, "help.passes", "make measure GPU=A"),  # two of the planned five are still to be run
+        (2, 2, "help.passes", "make measure GPU=A"),
+        (1, 3, "help.passes-more", "make measure GPU=A PASSES=6"),
+        (1, 7, "help.passes-more", "make measure GPU=A PASSES=10"),
+        (1, 8, "help.passes-none", None),
+    ],
+)
+def test_m32_further_passes_stand_with_their_command(
+    accepted: int, failed: int, code: str, command: str | None
+) -> None:
+    """M3, M32, TI-06: as many passes as are missing, with those that failed, and never more than the frozen maximum."""
+    world = World(prices=tariffs("A 3 300.00"), planned=5)
+    for seconds in range(10, 10 + accepted):
+        world.add("A", "b1", seconds)
+    for seconds in range(20, 20 + failed):
+        world.add("A", "b1", seconds, accepted=False)
+    (reason,) = world.decision().would_help
+    assert reason.code == code
+    assert reason.text.endswith(f"Command: {command}" if command else "a new revision with a new final corpus.")
 
 
 def test_rule_12_a_lone_configuration_below_the_minimum_is_undecided() -> None:

@@ -113,6 +113,8 @@ def test_m31_passes_that_were_all_excluded_are_not_told_as_a_failure_of_quality(
     assert (quality.status, quality.reason.code) == ("not met", "quality.excluded")
     decision = decide(balance, world.protocol)
     assert [reason.code for reason in decision.would_help] == ["help.excluded"]
+    # Their slots are not run again: three more than were planned.
+    assert decision.would_help[0].text.endswith("Command: make measure GPU=A PASSES=6")
     assert not any(": -" in reason.text for reason in decision.reasons)
     rejected = World(prices=tariffs("A 3 300.00"))
     rejected.add("A", "b1", 10, accepted=False)

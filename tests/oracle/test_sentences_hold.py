@@ -129,10 +129,13 @@ def check(world: Case, decision: Decision, reason: Reason) -> None:
         mine = time_taken(world, chosen)
         least = min(other[0] - mine[0] - max(mine[1], other[1]) for other in others)
         assert Fraction(said["gap_seconds"]) - Fraction(said["range_seconds"]) == least
-    elif code == "help.passes":
-        (key,) = named(world, said["name"])
-        fewest = min(len(accepted(world, key, corpus, seed)) for corpus in world.corpora for seed in world.seeds)
-        assert int(said["more_count"]) == world.least - fewest > 0
+    elif code in ("help.passes", "help.passes-more", "help.passes-none"):
+        for key in named(world, said["name"]):
+            fewest = min(len(accepted(world, key, corpus, seed)) for corpus in world.corpora for seed in world.seeds)
+            assert int(said["more_count"]) == world.least - fewest > 0
+        if code == "help.passes-more":
+            assert f"make measure GPU={said['gpu']} PASSES={said['passes_count']}" in reason.text
+            assert world.least < int(said["passes_count"]) <= world.most
     elif code == "help.more-passes":
         assert int(said["more_count"]) <= world.most - max(
             len([row for row in counted(world, key) if (row.corpus, row.seed) == (corpus, seed)])
@@ -205,6 +208,6 @@ def test_m44_every_sentence_of_the_decision_holds_in_its_world(block: int) -> No
             except (AssertionError, ValueError) as error:
                 raise AssertionError(f"seed {seed}: {item.configuration_id} {item.reason.text}") from error
     wanted = {"chosen.lone", "chosen.next", "chosen.tie", "what-if.price-up", "what-if.price-down", "what-if.unpriced",
-              "what-if.longer", "what-if.shorter", "what-if.lots", "help.passes", "help.more-passes", "lost.cost",
+              "what-if.longer", "what-if.shorter", "what-if.lots", "help.passes-more", "help.more-passes", "lost.cost",
               "lost.slower", "undecided.gap", "uncertain.too-few"}  # fmt: skip
     assert wanted <= set(looked), wanted - set(looked)
