@@ -160,10 +160,10 @@ def _int8(torch: Any, device: str) -> Ability:
     def torchao() -> object:
         from runner.measure.engines.loading import quantized
 
-        model = torch.nn.Sequential(torch.nn.Linear(64, 64)).to(device, torch.bfloat16)
-        return quantized(model, "int8-torchao", device, torch)(
-            torch.ones((32, 64), device=device, dtype=torch.bfloat16)
-        )
+        layers = torch.nn.Sequential(torch.nn.Embedding(8, 64), torch.nn.Linear(64, 64))
+        model = layers.to(device, torch.bfloat16)
+        ready = torch.compile(quantized(model, "int8-torchao", device, torch, compiled=True))
+        return ready(torch.full((2, 32), 5, device=device)).float().sum().item()
 
     return _tried("int8-torchao", torchao, None)
 

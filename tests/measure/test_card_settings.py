@@ -16,6 +16,7 @@ torch = pytest.importorskip("torch")
 from runner.measure.engines.batched import BatchedEngine  # noqa: E402
 from runner.measure.engines.compiled import CompiledForward  # noqa: E402
 from runner.measure.engines.loading import effective_precision, load_model, quantized  # noqa: E402
+from runner.measure.engines.transformers import PaddedForward  # noqa: E402
 from runner.measure.job import Unsupported  # noqa: E402
 from runner.measure.oom import memory_evidence  # noqa: E402
 from tests.measure.fake_cuda import FakeStream, card_torch  # noqa: E402
@@ -251,22 +252,63 @@ class TestMemoryRanOut:
 
 
 class TestInt8OnACard:
-    """Issue 6, point 4: torchao computes sizes that are no multiples of 8 on the host, with a wait per batch."""
+    """Issue 6, point 4; M16: what torchao computes otherwise on a card is neither counted as int8 nor measured."""
 
-    def test_layers_that_its_kernel_does_not_take_stay_as_they_are(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        chosen: dict[str, list[str]] = {}
-
-        def quantize_(model: Any, config: object, filter_fn: Any) -> None:
-            chosen[device] = [name for name, module in model.named_modules() if filter_fn(module, name)]
-
+    @staticmethod
+    def torchao(monkeypatch: pytest.MonkeyPatch, quantize_: Any) -> None:
         stand_in: Any = ModuleType("torchao.quantization")
         stand_in.quantize_, stand_in.Int8DynamicActivationInt8WeightConfig = quantize_, SimpleNamespace
         monkeypatch.setitem(sys.modules, "torchao", ModuleType("torchao"))
         monkeypatch.setitem(sys.modules, "torchao.quantization", stand_in)
-        for device in ("cpu", "cuda"):
-            model = torch.nn.ModuleDict({"dense": torch.nn.Linear(16, 32), "classifier": torch.nn.Linear(32, 6)})
-            quantized(model, "int8-torchao", device, torch)
-        assert chosen == {"cpu": ["dense", "classifier"], "cuda": ["dense"]}
+
+    def test_layers_that_its_kernel_does_not_take_stay_as_they_are(
+        self, corpus: Path, monkeypatch: pytest.MonkeyPatch  # noqa: F811
+    ) -> None:  # fmt: skip
+        """Sizes that are no multiples of 8 go to the host; one row per text is too few for its product."""
+        chosen: list[str] = []
+
+        def quantize_(model: Any, config: object, filter_fn: Any) -> None:
+            chosen.extend(name for name, module in model.named_modules() if filter_fn(module, name))
+
+        job = job_for(corpus, compile="default")
+        model = load_model(job.model, job.settings, "cpu", torch).model
+        self.torchao(monkeypatch, quantize_)
+        linear = [name for name, module in model.named_modules() if isinstance(module, torch.nn.Linear)]
+        quantized(model, "int8-torchao", "cpu", torch)
+        assert chosen == linear
+        chosen.clear()
+        monkeypatch.setattr(torch, "full", as_on_a_card(torch.full))
+        quantized(model, "int8-torchao", "cuda", torch, compiled=True)
+        assert set(linear) - set(chosen) == {"bert.pooler.dense", "classifier"}
+
+    def test_without_the_compiler_it_is_unsupported(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """torchao asks `"FakeTensor" in input.__repr__()`: the numbers of every input come to the host."""
+        self.torchao(monkeypatch, lambda *_, **__: pytest.fail("quantised all the same"))
+        with pytest.raises(Unsupported, match='declare compile = "default"'):
+            quantized(torch.nn.Linear(8, 8), "int8-torchao", "cuda", torch)
+
+    def test_too_few_rows_are_unsupported_and_not_a_failure(
+        self, corpus: Path, monkeypatch: pytest.MonkeyPatch  # noqa: F811
+    ) -> None:  # fmt: skip
+        """`_int_mm` of a card refuses 16 rows and fewer: a batch of one short text."""
+        job = replace(
+            job_for(corpus, batch_size=1, quantization="int8-torchao"), device="cuda", warm_up_card_shapes="all"
+        )
+        loaded = load_model(job.model, job.settings | {"quantization": "none"}, "cpu", torch)
+        card = card_torch(torch, FakeStream())
+        forward = PaddedForward(loaded.model, loaded.tokenising, job, card)
+        compute = forward.logits
+
+        def logits(inputs: dict[str, Any]) -> Any:
+            rows = inputs["input_ids"].numel()
+            if rows <= 16:
+                raise RuntimeError(f"self.size(0) needs to be greater than 16, but got {rows}")
+            return compute(inputs)
+
+        forward.logits = logits  # type: ignore[method-assign]
+        engine = BatchedEngine(job, card, loaded, forward)
+        with pytest.raises(Unsupported, match="more than 16 tokens"):
+            engine.warm_up(TEXTS, "longest_and_first", 1)
 
     @pytest.mark.parametrize(("raised", "caught"), [(torch.OutOfMemoryError, None), (NotImplementedError, Unsupported)])
     def test_memory_that_runs_out_while_quantising_is_not_unsupported(
@@ -275,9 +317,15 @@ class TestInt8OnACard:
         def quantize_(*_: object, **__: object) -> None:
             raise raised("CUDA out of memory.")
 
-        stand_in: Any = ModuleType("torchao.quantization")
-        stand_in.quantize_, stand_in.Int8DynamicActivationInt8WeightConfig = quantize_, SimpleNamespace
-        monkeypatch.setitem(sys.modules, "torchao", ModuleType("torchao"))
-        monkeypatch.setitem(sys.modules, "torchao.quantization", stand_in)
+        self.torchao(monkeypatch, quantize_)
         with pytest.raises(caught or raised):
-            quantized(torch.nn.Linear(8, 8), "int8-torchao", "cuda", torch)
+            quantized(torch.nn.Linear(8, 8), "int8-torchao", "cpu", torch)
+
+
+def as_on_a_card(full: Any) -> Any:
+    """`torch.full` of a machine with a card; here the host's memory takes its place."""
+
+    def made(shape: Any, value: Any, device: str = "cpu") -> Any:
+        return full(shape, value)
+
+    return made

@@ -230,8 +230,9 @@ class TestDoctor:
         assert abilities._int8(torch, "cpu").name == "int8-dynamic"
         monkeypatch.setitem(sys.modules, "torchao.quantization", None)
         layers = SimpleNamespace(to=lambda *_: torch.nn.Linear(64, 64, dtype=torch.bfloat16))
-        nn = SimpleNamespace(Sequential=lambda *_: layers, Linear=torch.nn.Linear)
-        found = abilities._int8(SimpleNamespace(nn=nn, bfloat16=torch.bfloat16), "cuda")
+        nn = SimpleNamespace(Sequential=lambda *_: layers, Linear=torch.nn.Linear, Embedding=torch.nn.Embedding)
+        stand_in = SimpleNamespace(nn=nn, bfloat16=torch.bfloat16, compile=torch.compile)
+        found = abilities._int8(stand_in, "cuda")
         assert (found.name, found.possible) == ("int8-torchao", False) and "torchao is not installed" in found.why
 
 

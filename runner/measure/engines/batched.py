@@ -33,6 +33,7 @@ from runner.measure.passes import Ledger, Work
 # Settings below `extra` that engines of this kind read.
 _EXTRA = frozenset({"memory_margin_mib", "tokenise_ahead", "dynamic_shapes"})
 _FIRST_DOCUMENTS = 32
+_FEW_ROWS = "needs to be greater than 16"
 _COMPILER = ("torch._inductor", "torch._dynamo", "triton")
 
 
@@ -204,8 +205,12 @@ class BatchedEngine:
         def run(positions: list[int], inputs: Any) -> None:
             if fetch is None:
                 self._forward.logits(inputs).float()
-            else:
+                return
+            try:
                 fetch.run(positions, self._forward.logits, inputs)
+            except RuntimeError as error:
+                self._refuse_few_rows(error)
+                raise
 
         with self._torch.inference_mode():
             if self._all_shapes:
@@ -268,6 +273,7 @@ class BatchedEngine:
         try:
             self._forward.logits(inputs)
         except Exception as error:
+            self._refuse_few_rows(error)
             # Memory that ran out while compiling is no verdict on the build.
             if memory_evidence(error) is None and type(error).__module__.startswith(_COMPILER):
                 lines = [line.strip() for line in str(error).splitlines() if line.strip()]
@@ -275,6 +281,13 @@ class BatchedEngine:
                 what = f"{type(error).__name__}: {cause[:300]}"
                 raise Unsupported(f"torch.compile is not possible here: {what}") from error
             raise
+
+    def _refuse_few_rows(self, error: Exception) -> None:
+        """torch's int8 product of a card (`_int_mm`) takes more than 16 rows, which are the tokens of a batch."""
+        if self._settings["quantization"] == "int8-torchao" and _FEW_ROWS in str(error):
+            raise Unsupported(
+                "int8-torchao on a card needs more than 16 tokens in every batch: declare a larger batch, or a grouping"
+            ) from error
 
     def recompilations(self) -> tuple[int | None, str | None]:
         """A size of batch that the card had not seen counts like a compilation."""

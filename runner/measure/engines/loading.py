@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ _LIGHTEST_NATIVE_BF16 = (8, 0)
 # Vega and RDNA 1 and 2 have no products of bf16; CDNA, RDNA 3 and later do.
 _GFX_WITHOUT_BF16 = ("gfx900", "gfx902", "gfx904", "gfx906", "gfx909", "gfx90c", "gfx101", "gfx103")
 _INT8_STEP = 8
+_TEXTS = 2
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ def load_model(source: ModelSource, settings: dict[str, Any], device: str, torch
     model.requires_grad_(False)
     parameters = sum(parameter.numel() for parameter in model.parameters())
     kernels = sdpa_kernels(model, device, torch) if effective_attention(model) == "sdpa" else {}
-    model = quantized(model, settings["quantization"], device, torch)
+    model = quantized(model, settings["quantization"], device, torch, compiled=settings["compile"] != "none")
     return LoadedModel(model, tokenising, notes, parameters, kernels)
 
 
@@ -100,11 +101,16 @@ def _load_weights(source: ModelSource, attention: str, dtype: Any) -> tuple[Any,
     return model, notes
 
 
-def quantized(model: Any, quantization: str, device: str, torch: Any) -> Any:
-    """The model with the declared quantisation, or the model itself."""
+def quantized(model: Any, quantization: str, device: str, torch: Any, *, compiled: bool = False) -> Any:
+    """The model with the declared quantisation, or the model itself. `compiled`: torch.compile will run it."""
     if quantization == "none":
         return model
     if quantization == "int8-torchao":
+        if device != "cpu" and not compiled:
+            raise Unsupported(
+                "int8-torchao on a card is made for torch.compile: without it torchao prints every layer's numbers, "
+                'which waits for the card, and computes small products in fp32; declare compile = "default"'
+            )
         return _torchao(model, device, torch)
     if quantization != "int8-dynamic":
         raise Unsupported(f"quantization {quantization!r} is not known: use none, int8-dynamic or int8-torchao")
@@ -121,18 +127,21 @@ def quantized(model: Any, quantization: str, device: str, torch: Any) -> Any:
 def _torchao(model: Any, device: str, torch: Any) -> Any:
     """int8 weights, activations when they are computed; the extra `int8`, for CPU and cards.
 
-    On a card its kernel takes sizes that are multiples of 8; for others torchao computes on the host, with a wait
-    in every batch. Such layers (a classifier of six labels) stay as they are; the quantised ones are counted.
+    On a card its kernel takes sizes that are multiples of 8 and more than 16 rows. Layers of other sizes, and those
+    that see one row per text (pooler, classifier), stay as they are; the quantised ones are counted.
     """
     try:
         ao: Any = importlib.import_module("torchao.quantization")
     except ImportError as error:
         raise Unsupported(f'torchao is not installed ({error}): make setup EXTRAS="measure int8"') from None
 
+    single = frozenset[str]() if device == "cpu" else one_row_per_text(model, device, torch)
+
     def fits(module: Any, name: str) -> bool:
         if not isinstance(module, torch.nn.Linear):
             return False
-        return device == "cpu" or not (module.in_features % _INT8_STEP or module.out_features % _INT8_STEP)
+        odd = module.in_features % _INT8_STEP or module.out_features % _INT8_STEP
+        return device == "cpu" or not (odd or name in single)
 
     try:
         ao.quantize_(model, ao.Int8DynamicActivationInt8WeightConfig(), filter_fn=fits)
@@ -141,6 +150,24 @@ def _torchao(model: Any, device: str, torch: Any) -> Any:
             raise
         raise Unsupported(f"int8-torchao is not possible here: {first_line(error)}") from error
     return model
+
+
+def one_row_per_text(model: Any, device: str, torch: Any) -> frozenset[str]:
+    """Names of the linear layers that see one row per text, or none: tried with two texts of 8 tokens."""
+    rows: dict[str, int] = {}
+    linear = {name: module for name, module in model.named_modules() if isinstance(module, torch.nn.Linear)}
+
+    def note(name: str) -> Callable[[Any, tuple[Any, ...]], None]:
+        return lambda module, inputs: rows.update({name: inputs[0].numel() // module.in_features})
+
+    hooks = [module.register_forward_pre_hook(note(name)) for name, module in linear.items()]
+    try:
+        with torch.inference_mode():
+            model(torch.full((_TEXTS, 8), 5, device=device))
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return frozenset(name for name in linear if rows.get(name, 0) <= _TEXTS)
 
 
 def refuse_precision(precision: str, cuda: Any) -> None:
