@@ -301,7 +301,12 @@ def _why_not_measured(configuration: Configuration) -> Reason:
     attempt = configuration.judged[-1].attempt
     found = ", ".join(attempt.devices_found) or "no device"
     why = attempt.error.message if attempt.error is not None else attempt.status.value
-    # The row's own message names both devices again: what it says beside them is kept, not said twice.
+    match = attempt.device_match
+    if match is not None:
+        if match.code == "other device" or match.reason is None:
+            return say("not-measured.other-device", gpu=configuration.gpu, found=found)
+        return say("not-measured.unavailable", gpu=configuration.gpu, found=found, why=match.reason)
+    # Older rows say it in words alone, which name both devices again: what they say beside that is kept.
     named, _, rest = why.partition(f", found {found if attempt.devices_found else 'no card'}")
     if named.startswith("declared ") and rest.strip() in ("", "(none)"):
         return say("not-measured.other-device", gpu=configuration.gpu, found=found)

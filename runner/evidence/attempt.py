@@ -180,6 +180,17 @@ class WorkerProcess(Record):
     )
 
 
+class DeviceMatch(Record):
+    """What decided, when it was measured, whether the devices found are the declared one (M11)."""
+
+    code: Literal["fits", "other device", "no device"]
+    pattern: str | None = Field(
+        description="device_pattern of tariffs.csv; null: hardware without tariff, known by the words of its name"
+    )
+    fitting: tuple[str, ...] = Field(description="names of those found that counted as the declared one")
+    reason: str | None = Field(default=None, description="why no device was found")
+
+
 class Attempt(Record):
     """One attempted pass. Joined to verdict by `attempt_id`, to the manifest by its SHA-256."""
 
@@ -193,6 +204,7 @@ class Attempt(Record):
     gpu_declared: SafeName = Field(description="what was rented, such as b200; cpu is the user's own machine")
     devices_found: tuple[str, ...]
     device_uuid_hashes: tuple[str, ...] = ()
+    device_match: DeviceMatch | None = Field(default=None, description="absent: cpu, or a row older than this field")
     variant_id: SafeName
     series: str | None
     added_later: bool = False
@@ -251,10 +263,11 @@ class Attempt(Record):
         return peaks
 
     def as_json(self) -> dict[str, Any]:
-        """Without `process` where the attempt had one of its own: such rows are as they always were."""
+        """Without `process` and `device_match` where there is none: such rows are as they always were."""
         content = super().as_json()
-        if content["process"] is None:
-            del content["process"]
+        for name in ("process", "device_match"):
+            if content[name] is None:
+                del content[name]
         return content
 
     @property

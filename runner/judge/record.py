@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from runner.catalogue.devices import check_pattern
+from runner.errors import InputRefused
 from runner.evidence.attempt import Attempt, Status
 from runner.evidence.verdict import Check
 from runner.protocol.inputs import frozen_corpus_sha256, frozen_model_sha256
@@ -169,7 +171,13 @@ def _recompilation(attempt: Attempt) -> Check:
 
 
 def _device(attempt: Attempt) -> Check:
-    """Another process on a rented device spoils the pass; on a CPU sharing is normal, hence a warning."""
+    """Another process on a rented device spoils the pass; on a CPU sharing is normal, hence a warning.
+
+    A completed pass on another device than the declared one is none of the declared one (M11).
+    """
+    if attempt.status is Status.COMPLETED and not _declared_device(attempt):
+        found = ", ".join(attempt.devices_found) or "no card"
+        return _check("device", False, found, attempt.gpu_declared, f"declared {attempt.gpu_declared}, found {found}")
     own_machine = attempt.gpu_declared == "cpu"
     shared = attempt.device_shared
     if shared is None:
@@ -181,6 +189,22 @@ def _device(attempt: Attempt) -> Check:
     return Check(
         name="device", status="warning" if own_machine else "failed", found="shared", limit="not shared", reason=reason
     )
+
+
+def _declared_device(attempt: Attempt) -> bool:
+    """By what the row says decided it when it was measured: tariffs may have changed since. Old rows do not say."""
+    match, found = attempt.device_match, attempt.devices_found
+    if match is None:
+        return True
+    if match.pattern is None:
+        fits = set(found) <= set(match.fitting)
+    else:
+        try:
+            pattern = check_pattern(match.pattern)
+        except InputRefused:  # measure writes none that is refused
+            return False
+        fits = all(pattern.fullmatch(name) for name in found)
+    return match.code == "fits" and bool(found) and fits
 
 
 def _process(attempt: Attempt, lock: Lock) -> tuple[Check, ...]:

@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from runner.catalogue.devices import matches
+from runner.catalogue.devices import device_pattern, matches
 from runner.errors import InputRefused
+from runner.evidence.attempt import DeviceMatch
 from runner.measure.environment import cpu_name
 from runner.measure.probe import FoundDevices, find_devices
 
@@ -26,6 +27,7 @@ class Presence:
     uuid_sha256: tuple[str, ...]
     torch_device: str | None
     problem: str | None
+    match: DeviceMatch | None = None
 
 
 def look_for(
@@ -49,16 +51,20 @@ def look_for(
     if gpu == OWN_MACHINE:
         return Presence(gpu, (cpu_name(),), (), "cpu", None)
     _refuse_debugging(environment)
-    known = matches(gpu, "", tariffs) is not None
+    pattern = device_pattern(tariffs, gpu)
+    known, told = pattern is not None, None if pattern is None else pattern.pattern
     present = find()
     if not present.names:
-        return Presence(gpu, (), (), None, f"declared {gpu}, found no card ({present.problem or 'none'})")
+        match = DeviceMatch(code="no device", pattern=told, fitting=(), reason=present.problem)
+        return Presence(gpu, (), (), None, f"declared {gpu}, found no card ({present.problem or 'none'})", match)
     fitting = [name for name in present.names if (matches(gpu, name, tariffs) if known else _names(gpu, name))]
     if len(fitting) != len(present.names) or len(fitting) < devices:
         listed = ", ".join(present.names)
         wanted = f"{devices} x {gpu}" if devices > 1 else gpu
-        return Presence(gpu, present.names, present.uuid_sha256, None, f"declared {wanted}, found {listed}")
-    return Presence(gpu, present.names, present.uuid_sha256, "cuda", None)
+        match = DeviceMatch(code="other device", pattern=told, fitting=tuple(fitting))
+        return Presence(gpu, present.names, present.uuid_sha256, None, f"declared {wanted}, found {listed}", match)
+    match = DeviceMatch(code="fits", pattern=told, fitting=tuple(fitting))
+    return Presence(gpu, present.names, present.uuid_sha256, "cuda", None, match)
 
 
 # For debugging: kernels one by one, every block of memory from the driver. The second kind counts if it is set at all.

@@ -248,6 +248,7 @@ class Measurement:
             gpu_declared=self._request.gpu,
             devices_found=presence.found,
             device_uuid_hashes=presence.uuid_sha256,
+            device_match=presence.match,
             variant_id=item.variant.id,
             series=item.variant.series,
             added_later=item.variant.added_later,

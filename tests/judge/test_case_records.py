@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from runner.cli.main import run
-from runner.evidence.attempt import ErrorInfo, Status
+from runner.evidence.attempt import Attempt, DeviceMatch, ErrorInfo, Status
 from runner.evidence.campaign import Campaign
 from runner.evidence.verdict import Verdict
 from runner.judge.campaign import judge_campaign
@@ -78,6 +78,41 @@ def test_every_check_of_the_row_refuses_when_broken(
     found = next(check for check in verdict.checks if check.name == name)
     assert found.status in ("failed", "not assessable")
     assert words in found.reason
+
+
+B200 = DeviceMatch(code="fits", pattern="NVIDIA B200", fitting=("NVIDIA B200",))
+WORDS = DeviceMatch(code="fits", pattern=None, fitting=("NVIDIA H200",))
+
+
+@pytest.mark.parametrize(
+    ("match", "found", "accepted"),
+    [
+        (B200, ("NVIDIA B200",), True),
+        (B200, ("NVIDIA B200", "NVIDIA B200"), True),
+        (B200, ("NVIDIA A100",), False),
+        (B200, ("NVIDIA B200", "NVIDIA A100"), False),
+        (B200, (), False),
+        (B200.model_copy(update={"code": "other device"}), ("NVIDIA B200",), False),
+        (B200.model_copy(update={"pattern": "(NVIDIA)+ B200"}), ("NVIDIA B200",), False),
+        (WORDS, ("NVIDIA H200",), True),
+        (WORDS, ("NVIDIA H100",), False),
+        (None, ("NVIDIA A100",), True),  # a row older than the field keeps its verdict
+    ],
+)
+def test_m11_a_completed_pass_of_another_card_is_refused_by_what_the_row_says(
+    campaign: Campaign, lock: Lock, predictions: Path, match: DeviceMatch | None, found: tuple[str, ...], accepted: bool
+) -> None:
+    """The pattern stands in the row: tariffs may have changed since, or not be there."""
+    changes: dict[str, Any] = {"gpu_declared": "b200", "devices_found": found, "device_match": match}
+    attempt = make_attempt(campaign, lock, predictions, device_shared=False, **changes)
+    assert Attempt.from_json(attempt.as_json()) == attempt
+    assert ("device_match" in attempt.as_json()) == (match is not None)
+    campaign.tariffs.unlink(missing_ok=True)
+    verdict = judge_attempt(campaign, lock, attempt)
+    assert verdict.accepted == accepted
+    if not accepted:
+        assert failed(verdict) == ["device"]
+        assert verdict.reasons == (f"device: declared b200, found {', '.join(found) or 'no card'}",)
 
 
 def test_settings_in_effect_must_be_those_requested(campaign: Campaign, lock: Lock, predictions: Path) -> None:

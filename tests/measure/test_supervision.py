@@ -441,6 +441,8 @@ def test_m11_a_missing_device_gives_rows_with_both_names_and_no_numbers(tmp_path
         assert row.status is Status.UNAVAILABLE
         assert row.gpu_declared == "b200"
         assert row.error is not None and "b200" in row.error.message and row.error.evidence
+        assert row.device_match is not None
+        assert (row.device_match.code, row.device_match.pattern) == ("no device", "NVIDIA B200")
         assert (row.pass_seconds, row.memory, row.completed_documents, row.effective) == (None, (), None, None)
 
 
