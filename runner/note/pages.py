@@ -20,7 +20,7 @@ _SPREADS = (1.0, 0.85, 0.7)
 """Space between blocks, as a share of what the style says, in the order in which they are preferred."""
 _MORE = {2: 20.0, 3: 14.0, 9: 9.0}
 """Pixels that a gap may grow to fill a page, by what follows: a section, a part of one, anything else."""
-_FOOT = 5.0  # pixels of a page that are never filled: sums of fractions must not push a line out
+_FOOT = 12.0  # pixels of a page that are never filled: the margin of what stands last must not push it out
 _LOOSER = ((0.14, "roomy"), (0.07, "airy"))
 """Classes of style.css that set page 1 wider, from which white share of it on."""
 _ROUNDS = 3

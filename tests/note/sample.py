@@ -167,6 +167,9 @@ DEVICES = {
     "rtx-4090": ("NVIDIA GeForce RTX 4090", 24 * GIB),
     "b200": ("NVIDIA B200", 180 * GIB),
     "l40s": ("NVIDIA L40S", 48 * GIB),
+    "gpu-24g": ("Example GPU 24 GB", 24 * GIB),
+    "gpu-180g": ("Example GPU 180 GB", 180 * GIB),
+    "gpu-48g": ("Example GPU 48 GB", 48 * GIB),
 }
 
 
@@ -206,6 +209,11 @@ class Sample:
     notes: tuple[str, ...] = ()
     different_driver: str | None = None
     memory_samples: bool = False
+    documents: int = DOCUMENTS
+    """A multiple of 1,000: counts of right answers are those of 1,000, so many times."""
+    plan: str = PLAN
+    step: float = 1e-6
+    """Durations are multiples of this many seconds."""
 
 
 OWN_MACHINE = Sample()
@@ -242,9 +250,9 @@ def make_campaign(root: Path, sample: Sample = OWN_MACHINE) -> Campaign:
     campaign = Campaign(root)
     batches = sorted({measured.batch for measured in sample.configurations})
     _write(campaign.protocol, PROTOCOL.format(name=sample.name, text=sample.text, batches=batches))
-    _write(campaign.plan, PLAN.format(deadline=sample.deadline, expenses=sample.expenses))
+    _write(campaign.plan, sample.plan.format(deadline=sample.deadline, expenses=sample.expenses))
     _write(campaign.tariffs, sample.tariffs)
-    lock = _lock(campaign, batches)
+    lock = _lock(campaign, batches, sample)
     campaign.lock.write_bytes(lock.dump())
     manifests = {gpu: _manifest(gpu, sample) for gpu in {m.gpu for m in sample.configurations}}
     for manifest in manifests.values():
@@ -291,9 +299,9 @@ def rewrite_attempts(campaign: Campaign, change: Callable[[Attempt], Attempt]) -
 # ---- records -------------------------------------------------------------------------------------------
 
 
-def _lock(campaign: Campaign, batches: list[int]) -> Lock:
+def _lock(campaign: Campaign, batches: list[int], sample: Sample) -> Lock:
     protocol = read_protocol(campaign.protocol)
-    rows = [f"m-{number:04d},text {number},{'a' if number % 3 else 'b'}" for number in range(DOCUMENTS)]
+    rows = [f"m-{number:04d},text {number},{'a' if number % 3 else 'b'}" for number in range(sample.documents)]
     corpus = ("id,text,label\n" + "\n".join(rows) + "\n").encode()
     _write_bytes(campaign.protocol_dir / "corpus" / "final.csv", corpus)
     content = protocol.as_json()
@@ -303,7 +311,7 @@ def _lock(campaign: Campaign, batches: list[int]) -> Lock:
             protocol=strict, protocol_sha256=content_sha256(strict),
             corpora=(
                 LockedCorpus(
-                    id="messages", documents=DOCUMENTS,
+                    id="messages", documents=sample.documents,
                     final=(LockedFile(path="corpus/final.csv", sha256=sha256_bytes(corpus), bytes=len(corpus)),),
                     records_sha256=content_sha256(rows), ids_sha256=content_sha256("ids"),
                     labels_sha256=content_sha256("labels"),
@@ -311,7 +319,7 @@ def _lock(campaign: Campaign, batches: list[int]) -> Lock:
             ),
             model_files=(LockedFile(path="model/model.safetensors", sha256=content_sha256("model"), bytes=1_500_000),),
             model_revision=None, label_table=("a", "b"), max_length=512, deliverables=("messages",),
-            deadline="2026-10-09T12:00[Europe/Berlin]",
+            deadline=f"{sample.deadline}[Europe/Berlin]",
         ),
         nonce=content_sha256("nonce"), frozen_at_utc="2026-10-05T06:30:00Z", frozen_on="m-0123456789abcdef",
         variants=tuple(
@@ -324,7 +332,7 @@ def _lock(campaign: Campaign, batches: list[int]) -> Lock:
 def _manifest(gpu: str, sample: Sample) -> Manifest:
     name, memory = DEVICES[gpu]
     cpu = gpu == "cpu"
-    driver = sample.different_driver if gpu == "b200" and sample.different_driver else "575.51"
+    driver = sample.different_driver if gpu in ("b200", "gpu-180g") and sample.different_driver else "575.51"
     return Manifest(
         machine_id="m-0123456789abcdef", collected_at_utc="2026-10-05T08:00:00Z",
         gpus=() if cpu else (Gpu(index=0, name=name, memory_bytes=memory, uuid_sha256=content_sha256(gpu)),),
@@ -359,7 +367,7 @@ def _measure(sample: Sample, lock: Lock, manifests: Mapping[str, str]) -> tuple[
                 clock = parse_utc(attempt.ended_at_utc or "") + timedelta(seconds=5)
                 attempts.append(attempt)
                 if attempt.status is Status.COMPLETED:
-                    verdicts.append(_verdict(measured, attempt, index))
+                    verdicts.append(_verdict(measured, attempt, index, sample.documents))
     for gpu in sample.unavailable:
         for variant in lock.variants:
             attempts.append(_unavailable(sample, lock, gpu, variant, len(attempts)))
@@ -372,8 +380,10 @@ def _attempt(
 ) -> Attempt:  # fmt: skip
     status = measured.mishaps.get(index, Status.COMPLETED)
     done = status is Status.COMPLETED
-    seconds = round(measured.seconds * (1 + chance.uniform(-measured.spread, measured.spread)), 6)
+    drawn = measured.seconds * (1 + chance.uniform(-measured.spread, measured.spread))
+    seconds = round(round(drawn / sample.step) * sample.step, 6)
     device, capacity = DEVICES[measured.gpu]
+    times = sample.documents // DOCUMENTS
     peak = int(measured.memory_gib * GIB * (0.99 + 0.01 * chance.random()))
     padding = {1: 71_770, 4: 169_276, 8: 241_696}.get(measured.batch, 71_770 + 1_000 * measured.batch)
     ended = clock + timedelta(seconds=round(seconds * (1 if done else 0.4)) + 3)
@@ -397,9 +407,11 @@ def _attempt(
             Phase(name=PhaseName.IMPORTS, seconds=2.1), Phase(name=PhaseName.LOAD, seconds=0.4),
             Phase(name=PhaseName.WARM_UP, seconds=0.2),
         ),
-        expected_documents=DOCUMENTS, completed_documents=DOCUMENTS if done else 412,
-        tokens=TokenCounts(real_tokens=71_770, computed_tokens=padding, truncated_documents=3, cut_tokens=118)
-        if done else None,
+        expected_documents=sample.documents, completed_documents=sample.documents if done else 412 * times,
+        tokens=TokenCounts(
+            real_tokens=71_770 * times, computed_tokens=padding * times, truncated_documents=3 * times,
+            cut_tokens=118 * times,
+        ) if done else None,
         tokens_reason=None if done else "the pass did not end",
         memory=(MemoryPeak(device=device, counter=counter, scope=scope, bytes=peak, at_seconds=seconds / 2,
                            capacity_bytes=capacity),) if done else (),
@@ -410,7 +422,7 @@ def _attempt(
         if done and measured.batch != 8 else {},
         telemetry_reasons={"utilisation_real": BEYOND, "utilisation_executed": BEYOND}
         if done and measured.batch == 8 else {},
-        predictions=FileReference(path=f"records/predictions/{number}.parquet", sha256="0" * 64, rows=DOCUMENTS)
+        predictions=FileReference(path=f"records/predictions/{number}.parquet", sha256="0" * 64, rows=sample.documents)
         if done else None,
         manifest_sha256=manifest, notes=sample.notes if number == 0 else (),
     )  # fmt: skip
@@ -452,40 +464,45 @@ def _unavailable(sample: Sample, lock: Lock, gpu: str, variant: LockedVariant, n
         variant_id=variant.id, series="batch", corpus_id="messages", seed=0, slot=Slot(pass_index=0, position=0),
         status=Status.UNAVAILABLE,
         error=ErrorInfo(kind="unavailable", message=f"declared {gpu}, found AMD EPYC 9354, 2 threads"),
-        started_at_utc="2026-10-06T08:00:00Z", ended_at_utc="2026-10-06T08:00:01Z", expected_documents=DOCUMENTS,
+        started_at_utc="2026-10-06T08:00:00Z", ended_at_utc="2026-10-06T08:00:01Z", expected_documents=sample.documents,
         pass_seconds_reason="nothing was measured", requested=variant.settings,
     )  # fmt: skip
 
 
-def _verdict(measured: Measured, attempt: Attempt, index: int) -> Verdict:
-    correct = measured.accuracy
-    good = correct >= 850
+def _verdict(measured: Measured, attempt: Attempt, index: int, documents: int) -> Verdict:
+    times = documents // DOCUMENTS
+    correct = measured.accuracy * times
+    good = measured.accuracy >= 850
+    lost = (886 - measured.accuracy) * times if good else 0
     failing = measured.rejected.get(index)
     accepted = good and failing is None
     checks = [
         Check(name="status", status="passed", found="completed", limit="completed", reason="the pass completed"),
-        Check(name="ids", status="passed", found="1000", limit="1000", reason="exactly the expected ids"),
-        Check(name="metric", status="passed" if good else "failed", found=f"{correct}/1000", limit="0.85",
+        Check(name="ids", status="passed", found=str(documents), limit=str(documents),
+              reason="exactly the expected ids"),
+        Check(name="metric", status="passed" if good else "failed", found=f"{correct}/{documents}", limit="0.85",
               reason="accuracy against its minimum"),
     ]  # fmt: skip
-    reasons = [] if good else [f"metric: accuracy {correct}/1000 = 0.{correct} is below 0.85"]
+    reasons = [] if good else [f"metric: accuracy {correct}/{documents} = 0.{measured.accuracy} is below 0.85"]
     if failing is not None:
         checks.append(Check(name=failing, status="failed", found="1", limit="0", reason="recompiled inside the pass"))
         reasons.append("recompilation: not clean: 1 compilation in the timed part")
     checks.append(Check(name="reproduction", status="passed", found=None, limit=None,
                         reason="the goal is task quality: judged by the checks before"))  # fmt: skip
-    metrics = [_metric("all", correct, DOCUMENTS, "0.85")]
+    metrics = [_metric("all", correct, documents, "0.85")]
     left = correct
     for name, size in STRATA.items():
-        hits = left if name == "long" else round(correct * size / DOCUMENTS) + {"short": 6, "medium": -2}[name]
+        size *= times
+        hits = left if name == "long" else round(correct * size / documents) + {"short": 6, "medium": -2}[name] * times
         left -= hits
         metrics.append(_metric(f"stratum={name}", hits, size, "0.80" if name == "long" else "0.84"))
     return Verdict(
         attempt_id=attempt.attempt_id, lock_sha256=attempt.lock_sha256, predictions_sha256="0" * 64, accepted=accepted,
-        reasons=tuple(reasons), checks=tuple(checks), metrics=tuple(metrics), drop="0/1000", agreement="1000/1000",
-        ids=IdCounts(expected_ids=DOCUMENTS, observed_ids=DOCUMENTS, ids_match=True, missing=0, duplicate=0,
+        reasons=tuple(reasons), checks=tuple(checks), metrics=tuple(metrics), drop=f"{lost}/{documents}",
+        agreement=f"{documents - lost}/{documents}",
+        ids=IdCounts(expected_ids=documents, observed_ids=documents, ids_match=True, missing=0, duplicate=0,
                      unexpected=0),
-        flips=0,
+        flips=lost,
     )  # fmt: skip
 
 

@@ -79,12 +79,15 @@ def steps(packages: Sequence[PackageOption]) -> list[Step]:
 def _line(axes: Axes, pen: Pen, found: Sequence[Step], gpu: str, lots: int, number: int) -> None:
     xs: list[float] = []
     ys: list[float] = []
+    right = axes.get_xlim()[1]
     for start, end, cost in found:
-        xs += [start, end]
+        if start >= right:
+            break
+        xs += [start, min(end, right)]
         ys += [float(cost), float(cost)]
     label = pen.t.gettext("%(gpu)s, lots: %(lots)s", gpu=pen.name(gpu), lots=str(lots))
     axes.plot(xs, ys, color=_COLOURS[number], linestyle=_DASHES[number], linewidth=1.6, label=label, zorder=2)
-    if xs[-1] < axes.get_xlim()[1]:
+    if xs[-1] < right:
         axes.plot([xs[-1]], [ys[-1]], marker="|", markersize=9, markeredgewidth=1.6, color=_COLOURS[number], zorder=3)
 
 

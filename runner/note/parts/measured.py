@@ -16,7 +16,7 @@ from runner.note.words import NOTHING, Speaker
 from runner.units import exact_seconds
 
 _MOST_RAW = 10  # durations in one cell: what a protocol usually plans at most
-_WHOLE_FROM = 1000  # texts per second
+_RATE_DIGITS = 3  # of texts per second
 # A kept process names in every attempt how many it served before: one counter all the same.
 _SERVED = re.compile(r"this worker process \(attempts served before: (\d+)\)")
 _ALONE = "this worker process only"
@@ -200,10 +200,12 @@ def _why_unknown(attempts: Sequence[Attempt], summary: Summary, names: Sequence[
 
 
 def _rate(value: str | None, speaker: Speaker) -> str:
-    """Texts per second, with a decimal where it says something."""
+    """Texts per second, to three significant digits at least."""
     if not value:
         return NOTHING
-    return speaker.fmt.decimal(value, 1 if Decimal(value) < _WHOLE_FROM else 0)
+    exact = Decimal(value)
+    places = max(0, _RATE_DIGITS - 1 - exact.adjusted()) if exact else 1
+    return speaker.fmt.decimal(value, places)
 
 
 def _count(value: int | None, speaker: Speaker) -> str:
