@@ -26,6 +26,14 @@ ADVICE: dict[str, str] = {
     "help.deadline": (
         "{name}: gain {late_elapsed_seconds} in the plan, by an earlier start or fewer tasks before delivery."
     ),
+    "help.deadline-past": (
+        "The deadline had passed when the protocol was frozen: no plan meets it. A later one needs a new revision of "
+        "the protocol with a new final corpus."
+    ),
+    "help.same-work": (
+        "Add variants with the same length limit and measure them too (they are marked as added later): only the same "
+        "work is compared."
+    ),
     "help.window": "{name}: shorten the plan, or ask for further periods in it explicitly.",
     "help.overrun": "{name}: let the last collection wait for task {task}, or plan it later.",
     "help.availability": "{name}: plan with the lots that are available, or another GPU.",

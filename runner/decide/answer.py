@@ -82,6 +82,8 @@ def _table(measured: Sequence[BalanceRow]) -> list[str]:
 
 
 def _no_cost_per_corpus(row: BalanceRow) -> str:
+    if row.cost_per_validated_corpus is not None:
+        return "none"  # of an inadmissible configuration the corpora cannot be bought at that cost
     if row.own_machine:
         return "not applicable"
     return "undefined" if row.committed_cost is not None else "not calculated"
@@ -93,7 +95,9 @@ def _cells(row: BalanceRow, summary: Summary) -> Sequence[str]:
 
     return [
         row.configuration_id,
-        summary.corpus_id,
+        summary.corpus_id
+        if len({one.seed for one in row.summaries}) == 1
+        else f"{summary.corpus_id}, seed {summary.seed}",
         f"{summary.accepted} of {summary.attempts}",
         *(
             "none" if value is None else str(shown_seconds(Decimal(value)))
@@ -102,6 +106,6 @@ def _cells(row: BalanceRow, summary: Summary) -> Sequence[str]:
         "not known" if summary.truncated_documents is None else str(summary.truncated_documents),
         "not known" if row.window is None else english("window_elapsed_seconds", row.window.window_seconds),
         money(row.committed_cost, "not applicable" if row.own_machine else "no price"),
-        money(row.cost_per_validated_corpus, _no_cost_per_corpus(row)),
+        money(row.cost_per_validated_corpus if row.admissible else None, _no_cost_per_corpus(row)),
         "yes" if row.admissible else f"no ({row.first_failed})",
     ]

@@ -107,7 +107,8 @@ def _among(balance: Balance, rows: Sequence[BalanceRow], basis: Basis, beside: S
     possible = [row for row in rows if at_largest(row).admissible or at_smallest(row).admissible]
     others_work = different_work(possible, balance.deliverables)
     if others_work:
-        return Answer(None, tuple(at_largest(row) for row in possible), basis, "rule.different-work", others_work)
+        unlike = tuple(at_largest(row) for row in possible)
+        return Answer(None, unlike, basis, "rule.different-work", others_work, (say("help.same-work"),))
     best = _pick(balance, largest)
     if best.winner is None and best.tied:
         reasons = reasons_for_tie(best.tied, balance.deliverables)

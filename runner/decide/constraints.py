@@ -153,18 +153,23 @@ def _cut_differently(items: Iterable[Judged]) -> str | None:
 def _enough(deliverables: Sequence[str], summaries: Sequence[Summary], rule: Measurement) -> Constraint:
     """Least accepted passes, over every deliverable and every frozen seed."""
     accepted = {(summary.corpus_id, summary.seed): summary.accepted for summary in summaries}
-    least = min(accepted.get((corpus, seed), 0) for corpus in deliverables for seed in rule.seeds)
+    wanted = [(corpus, seed) for corpus in deliverables for seed in rule.seeds]
+    fewest = min(wanted, key=lambda key: accepted.get(key, 0))
+    least = accepted.get(fewest, 0)
     min_accepted = rule.min_accepted
     enough = least >= min_accepted
+    counts = {"accepted_count": str(least), "least_count": str(min_accepted)}
+    if not enough and len(wanted) > 1:  # what it has enough of elsewhere is not the number that is short
+        reason = say("passes.too-few-of", corpus=fewest[0], seed_count=str(fewest[1]), **counts)
+    else:
+        reason = say("passes.enough" if enough else "passes.too-few", **counts)
     return Constraint(
         name="enough passes",
         status="met" if enough else "not met",
         found=str(least),
         limit=str(min_accepted),
         unit="count",
-        reason=say(
-            "passes.enough" if enough else "passes.too-few", accepted_count=str(least), least_count=str(min_accepted)
-        ),
+        reason=reason,
     )
 
 

@@ -49,7 +49,7 @@ SENTENCES: dict[str, str] = {
         "between medians that does not exceed the larger range of the two decides nothing."
     ),
     "rule.noise": "The choice must hold at the smallest and at the largest accepted duration.",
-    "rule.unpriced": "While an unpriced package of another configuration could win, nothing is decided.",
+    "rule.unpriced": "While a package without a price could change the choice, nothing is decided.",
     "rule.different-work": "Different truncation is different work and is not compared.",
     # durations
     "range.undefined": "not defined (n = {n_count})",
@@ -67,6 +67,10 @@ SENTENCES: dict[str, str] = {
     "settings.cut": "accepted passes over {corpus} are different work (texts cut/tokens cut): {found}",
     "passes.enough": "{accepted_count} accepted passes, at least {least_count} needed",
     "passes.too-few": "fewer passes than the protocol's minimum: {accepted_count} accepted, {least_count} needed",
+    "passes.too-few-of": (
+        "fewer passes over {corpus} (seed {seed_count}) than the protocol's minimum: {accepted_count} accepted, "
+        "{least_count} needed"
+    ),
     "memory.met": "memory sufficed for every deliverable, long texts included",
     "memory.out": "out of memory on {corpus}; documents done before: {most_count}",
     "memory.no-pass": "no complete pass over {corpus} shows whether memory suffices",

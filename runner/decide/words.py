@@ -204,6 +204,7 @@ def _fewest_accepted(row: BalanceRow) -> int:
 def help_for_nothing(balance: Balance, rows: Sequence[BalanceRow]) -> tuple[Reason, ...]:
     """What each configuration lacks."""
     found = [say("help.baseline")] if any(_bad_baseline(row) for row in rows) else []
+    past = any(warning.code == "calendar.past" for warning in balance.warnings)
     for row in rows:
         name = row.configuration_id
         match row.first_failed:
@@ -215,6 +216,8 @@ def help_for_nothing(balance: Balance, rows: Sequence[BalanceRow]) -> tuple[Reas
                 found.append(_help_passes(balance, row, excluded=True))
             case "memory":
                 found.append(say("help.memory", name=name))
+            case "deadline" if past:
+                found.append(say("help.deadline-past"))
             case "deadline" if row.window is not None:
                 late = decimal_text(-Decimal(row.window.deadline_slack_seconds))
                 found.append(say("help.deadline", name=name, late_elapsed_seconds=late))

@@ -8,10 +8,11 @@ from decimal import Decimal
 
 import pytest
 
+from runner.decide.answer import answer_lines
 from runner.decide.model import Decision
 from runner.decide.sentences import english, joined
 from runner.decide.tables import csv_bytes, spreadsheet_bytes
-from runner.evidence.attempt import Status
+from runner.evidence.attempt import Settings, Status
 from runner.protocol.schema import Plan, Task
 from tests.decide.worlds import World, tariffs
 
@@ -163,3 +164,44 @@ def test_no_03_the_table_for_people_opens_in_a_spreadsheet_of_their_language(
         csv_bytes(rows, tuple("abcdef"))
         == b'"a","b","c","d","e","f"\n"-1.849","=1+1","\xc3\xbc; 1.5, 2","true","","7"\n'
     )
+
+
+def test_m38_what_is_short_of_passes_is_named_where_there_are_several() -> None:
+    """`0 accepted` beside nine accepted passes: it is the second corpus with the second seed that has none."""
+    world = World(corpora=("one", "two"), seeds=(1, 2), prices=tariffs("A 3 300.00"))
+    for corpus, seed in (("one", 1), ("one", 2), ("two", 1)):
+        world.passes("A", "b1", 10, 11, 12, corpus=corpus, seed=seed)
+    (short,) = [c for c in world.row("A.b1").constraints if c.name == "enough passes"]
+    assert short.reason.text == "fewer passes over two (seed 2) than the protocol's minimum: 0 accepted, 3 needed"
+
+
+def test_a_deadline_that_had_passed_is_met_by_no_plan() -> None:
+    world = World(deadline="2026-09-30T09:00:00Z")
+    world.passes("A", "b1", 10, 11, 12)
+    world.passes("B", "b1", 10, 11, 12)
+    assert [reason.code for reason in world.decision().would_help] == ["help.deadline-past"]
+
+
+def test_m29_where_work_differs_the_note_says_what_would_help() -> None:
+    cut = {"b1": Settings(batch_size=1, max_length=512), "b4": Settings(batch_size=4, max_length=256)}
+    world = World(variants=("b1", "b4"), settings=cut)
+    world.passes("A", "b1", 10, 11, 12)
+    world.passes("A", "b4", 5, 6, 7)
+    decision = world.decision()
+    assert (decision.rule.code, [one.code for one in decision.would_help]) == (
+        "rule.different-work",
+        ["help.same-work"],
+    )
+
+
+def test_m37_the_answer_shows_no_cost_per_corpus_of_an_inadmissible_one_and_which_seed_a_line_is_of() -> None:
+    world = World(variants=("b1", "b4"), seeds=(1, 2))
+    for seed in (1, 2):
+        world.passes("A", "b1", 10, 11, 12, seed=seed)
+    world.passes("A", "b4", 10, 11, seed=1)
+    lines = [line.split() for line in answer_lines(world.balance(), world.decision())]
+    shown = {line[0]: line for line in lines if line and line[-1] in ("yes", "passes)")}
+    assert "none" in shown["A.b4"] and shown["A.b1"].count("300.00") == 2
+    assert [line[1:4] for line in lines if line and line[0] == "A.b1" and line[-1] == "yes"] == [
+        ["final,", "seed", n] for n in ("1", "2")
+    ]

@@ -109,7 +109,16 @@ def check(world: Case, decision: Decision, reason: Reason) -> None:
             assert seconds == int(said["days_count"]) * periods * 24 * 3600
             if "total_money" in said:
                 assert money(said["total_money"]) in [cost for cost, _ in offers(world, key, seconds)[0]]
-    elif code == "what-if.deadline":
+    elif code.startswith("chosen.waiting"):
+        assert chosen is not None
+        limit, window = Fraction(said["limit_elapsed_seconds"]), at_largest[chosen].window
+        assert limit == int(said["days_count"]) * 24 * 3600 < window == Fraction(said["window_elapsed_seconds"])
+        assert window - Fraction(said["waiting_elapsed_seconds"]) - 30 <= limit, "without the waiting it would fit"
+        shorter = [cost for cost, _ in offers(world, chosen, limit)[0]]
+        known = [p for p in world.prices if (p.gpu, p.days) == (chosen[0], int(said["days_count"])) and p.amount]
+        assert money(said["total_money"]) in shorter if "total_money" in said else not known
+    elif code in ("what-if.deadline", "what-if.deadline-own"):
+        assert {at_largest[key].own for key in named(world, said["name"])} == {code.endswith("-own")}
         for key in named(world, said["name"]):
             assert at_largest[key].delivered + Fraction(said["slack_elapsed_seconds"]) == instant(
                 world.deadline, world.zone
@@ -163,6 +172,31 @@ def longer(world: Case, key: Key, found: Found, said: dict[str, str]) -> None:
         assert not [price for price in world.prices if (price.gpu, price.days) == (key[0], days) and price.amount]
 
 
+def walked(world: Case, decision: Decision) -> None:
+    """What each step of the ranking is said to have found (rule 5)."""
+    fit = {key: found for key in keys(world) if not (found := look(world, key, max)).failing}
+    least = min((found.cost for found in fit.values() if not found.own and found.cost is not None), default=None)
+    equal = [key for key, found in fit.items() if not found.own and found.cost == least]
+    fewest = min((failures(world, key) for key in equal), default=0)
+    for reason in decision.walk:
+        said, code = reason.values, reason.code
+        who = named(world, said.get("names", said.get("name", "")))
+        if code == "walk.cost":
+            assert (money(said["cost_money"]), set(who)) == (least, set(equal)) and len(equal) > 1
+        elif code == "walk.cost-decides":
+            assert who == equal
+        elif code in ("walk.failures", "walk.failures-fewest", "walk.failures-decide"):
+            assert int(said["failures_count"]) == fewest and len({len(counted(world, key)) for key in equal}) == 1
+            few = {key for key in equal if failures(world, key) == fewest}
+            assert set(who or equal) == few and (len(few) < len(equal)) == bool(who)
+        elif code == "walk.failures-unequal":
+            assert len({len(counted(world, key)) for key in equal}) > 1
+        elif code.startswith("walk.own"):
+            assert all(found.own for found in fit.values())
+        if code.endswith(("decide", "decides")):
+            assert who == named(world, decision.chosen or "")
+
+
 def loses(world: Case, winner: str, name: str, reason: Reason) -> None:
     """Why another one is not the chosen one, or not among the tied ones of which `winner` is one."""
     (key,), (chosen,) = named(world, name), named(world, winner)
@@ -180,6 +214,8 @@ def loses(world: Case, winner: str, name: str, reason: Reason) -> None:
         assert open_questions(world, best) < open_questions(world, mine)
     elif reason.code == "lost.own-machine":
         assert mine.own and not best.own
+    elif reason.code == "lost.would-be":
+        loses(world, reason.values["name"], name, reason.parts["why"])
     elif reason.code == "lost.separated":
         (median, spread), (best_median, best_spread) = time_taken(world, key), time_taken(world, chosen)
         assert median - best_median == Fraction(reason.values["gap_seconds"]) > max(spread, best_spread)
@@ -198,6 +234,11 @@ def test_m44_every_sentence_of_the_decision_holds_in_its_world(block: int) -> No
                 check(world, decision, reason)
             except (AssertionError, ValueError, IndexError, KeyError) as error:
                 raise AssertionError(f"seed {seed}: {reason.text} ({reason.code})") from error
+        try:
+            walked(world, decision)
+        except AssertionError as error:
+            raise AssertionError(f"seed {seed}: {[reason.text for reason in decision.walk]}") from error
+        looked.update(reason.code for reason in decision.walk)
         for item in decision.excluded:
             looked[item.reason.code] += 1
             first = decision.chosen or item.reason.values.get("name") or next(iter(decision.tied), None)
