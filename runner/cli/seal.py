@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -15,9 +16,12 @@ LANGUAGE_METAVAR = "[en|de|tr|fr|...]"
 """The catalogues that come with it; any other in `templates/locale/` is as good, and only reading them tells."""
 LANGUAGE_HELP = "Language of the note (default: that of the note that is there, else en)."
 _REPLACED = (
-    "  replaces the note in {before}: the folder holds one. To have both, archive each (make archive names them by "
-    "their language): make report NOTE_LANG={before}, make archive, then make report NOTE_LANG={language}"
+    "  replaces the note in {before}: the folder holds one. To have both, archive each (archives are named by their "
+    "language): make report NOTE_LANG={before}, make archive, then make report NOTE_LANG={language}"
 )
+UNTRANSLATED = "not translated into {language}: "
+"""How `runner.note.build` begins such a warning; a test holds it."""
+_UNTRANSLATED_SHOWN = 3
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
@@ -46,7 +50,7 @@ def report(session: Session, language: str | None) -> Output:
         + (", as the note that was there (make report NOTE_LANG=... for another)" if made.kept else ""),
         *([_REPLACED.format(before=replaced, language=made.language)] if replaced else []),
         f"signed with: {made.signer.label}",
-        *(f"warning: {warning}" for warning in made.warnings),
+        *(f"warning: {warning}" for warning in _counted(made.warnings, made.language)),
         "next: make verify, or with other tools: sha256sum -c note/SHA256SUMS",
     ]
     data = {
@@ -60,6 +64,19 @@ def report(session: Session, language: str | None) -> Output:
         "warnings": list(made.warnings),
     }
     return Output(lines, data)
+
+
+def _counted(warnings: Sequence[str], language: str) -> list[str]:
+    """Templates of an earlier version lack many sentences: they are counted, and the first shown."""
+    lacking = [text for text in warnings if text.startswith(UNTRANSLATED.format(language=language))]
+    if len(lacking) <= _UNTRANSLATED_SHOWN:
+        return list(warnings)
+    first = lacking[0].removeprefix(UNTRANSLATED.format(language=language))
+    return [
+        *(text for text in warnings if text not in lacking),
+        f"{len(lacking)} sentences are not translated into {language} and stand there in English (all: --json): "
+        f"{first}, ...",
+    ]
 
 
 @runner_command("verify", short_help="Check hashes, signatures and chain, and recompute the decision.")

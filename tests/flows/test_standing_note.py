@@ -122,3 +122,31 @@ def test_two_languages_of_one_evidence_carry_the_same_figures(
     rows = json.loads(german.payload["note/balance.json"])["rows"]
     medians = [summary["median_seconds"] for row in rows for summary in row["summaries"]]
     assert len(medians) == 3 and all(median.replace(".", ",") in page for page in pages for median in medians)
+
+
+def test_many_sentences_without_translation_are_counted(
+    measured: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """DESIGN 7: templates of an earlier version under newer code; every sentence in --json, one line for people."""
+    root = tmp_path / "c"
+    shutil.copytree(measured, root)
+    shutil.copytree(Path(__file__).parents[2] / "templates", root / "templates")
+    for count, keep in ((20, False), (2, True)):
+        path = root / "templates" / "locale" / "tr.po"
+        text = (Path(__file__).parents[2] / "templates" / "locale" / "tr.po").read_text(encoding="utf-8")
+        head, *entries = text.split("\n\n")
+        short = [entry for entry in entries if entry.count("msgstr") == 1 and "{" not in entry and "%" not in entry]
+        gone = set(short if not keep else short[:count])
+        path.write_text("\n\n".join([head, *(entry for entry in entries if entry not in gone)]), encoding="utf-8")
+        assert run(["--campaign", str(root), "report", "--language", "tr", "--json"]) == 0
+        lacking = [text for text in json.loads(capsys.readouterr().out)["warnings"] if "not translated" in text]
+        assert run(["--campaign", str(root), "report", "--language", "tr"]) == 0
+        said = [line for line in capsys.readouterr().out.splitlines() if "translated into tr" in line]
+        if keep:
+            assert said == [f"warning: {text}" for text in lacking]
+        else:
+            assert len(lacking) > count
+            assert said == [
+                f"warning: {len(lacking)} sentences are not translated into tr and stand there in English (all: --json): "
+                f"{lacking[0].split(': ', 1)[1]}, ..."
+            ]
