@@ -14,7 +14,6 @@ from benchmarks.engines import CORPUS, DEMO
 from benchmarks.harness import ROOT, Figure, NotMeasurable, figure, measures
 
 _PASSES = 5
-_JITTER = 0.02
 _HAS_CARD = "import sys, torch; sys.exit(0 if torch.cuda.is_available() else 3)"
 # Random weights: they take as long as trained ones, and prove nothing about labels.
 _MODEL = """
@@ -25,30 +24,34 @@ transformers.AutoModelForSequenceClassification.from_config(config).save_pretrai
 """
 
 
-def busy_shares(busy: float, passes: Sequence[float]) -> list[float]:
-    """Seconds that the card's kernels take, as shares of passes of so many seconds.
+def busy_shares(pairs: Sequence[tuple[float, float]]) -> tuple[list[float], str]:
+    """Of pairs (seconds of the card's kernels, seconds of a pass): the shares, and a note where one was above 1.
 
-    The kernels are those of another pass: where the card never waits, some passes are a little shorter than they.
+    The kernels are those of a pass beside, under the profiler: a card that never waits, or is warmer by then, may need
+    a little longer for them than that pass took.
     """
-    for seconds in passes:
-        if not 0 < busy <= seconds * (1 + _JITTER):
-            raise ValueError(f"a card that is busy for {busy} s of a pass of {seconds} s")
-    return [min(1.0, busy / seconds) for seconds in passes]
+    if any(busy <= 0 for busy, _ in pairs):
+        raise ValueError("the profiler saw no kernel of the card")
+    above = sum(busy > seconds for busy, seconds in pairs)
+    return [min(1.0, busy / seconds) for busy, seconds in pairs], f"; above 1, cut: {above}" if above else ""
 
 
 @measures("device_busy_share")
 def device_busy() -> Iterable[Figure]:
-    """Reading, tokenising and materialising beside the card's work, not between it."""
+    """Reading, tokenising and materialising beside the card's work, not between it.
+
+    Without graphs of the card, what starts some 200 kernels per batch is Python: a fast card may wait for it at batch 8
+    whatever the engine does. The goal is that of a card that computes longer than this; the figure is what was found.
+    """
     if subprocess.run([sys.executable, "-c", _HAS_CARD], check=False, capture_output=True).returncode:
         raise NotMeasurable("torch finds no card here")
     folder = bert_base()
     command = [sys.executable, "-m", "benchmarks.card_passes", str(folder), str(CORPUS), str(_PASSES)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, encoding="utf-8", check=True)
     found = json.loads(done.stdout.splitlines()[-1])  # the profiler may talk before it
-    yield figure(
-        "device_busy_share", busy_shares(found["busy"], found["passes"]), unit="share",
-        goal=">= 0.95", note=f"BERT-base with random weights, bf16, batch 8, on {found['device']}",
-    )  # fmt: skip
+    shares, cut = busy_shares([(busy, seconds) for busy, seconds in found["pairs"]])
+    note = f"BERT-base with random weights, bf16, batch 8, no graphs, on {found['device']}{cut}"
+    yield figure("device_busy_share", shares, unit="share", goal=">= 0.95", note=note)
 
 
 def bert_base() -> Path:

@@ -1,8 +1,8 @@
 """Passes of engine `transformers` on the first card; prints one JSON object.
 
-Usage: card_passes.py MODEL_FOLDER CORPUS_CSV PASSES. The first pass warms up and is not told. A last one runs under
-torch's profiler: the time that the card computed is that of its kernels, taken together where they overlap. Spans
-between events would not do: gaps between kernels lie inside them.
+Usage: card_passes.py MODEL_FOLDER CORPUS_CSV PASSES. The first pass warms up and is not told. In turns with the
+others, passes run under torch's profiler: the time that the card computed is that of its kernels, taken together where
+they overlap. Spans between events would not do: gaps between kernels lie inside them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from runner.protocol.labels import LabelTable, decode
 
 
 def main(model: Path, corpus: Path, passes: int, device: str = "cuda:0", precision: str = "bf16") -> dict[str, Any]:
-    """Seconds of every pass, and of the card's kernels in one of them (None on a CPU, which has none)."""
+    """Pairs: seconds of the card's kernels in one pass (None on a CPU, which has none), and of the pass before it."""
     settings = Settings(batch_size=8, precision=precision, max_length=MAX_LENGTH)
     labels = labels_of(model)
     job = job_of(model, corpus, settings, labels, device)
@@ -39,13 +39,22 @@ def main(model: Path, corpus: Path, passes: int, device: str = "cuda:0", precisi
     def one_pass() -> float:
         return run_pass(read, engine, place, lambda outputs: decode(outputs, table)).seconds
 
-    seconds = [one_pass() for _ in range(passes + 1)][1:]
     from torch.profiler import ProfilerActivity, profile
 
     on_card = device != "cpu"
-    with profile(activities=[ProfilerActivity.CUDA if on_card else ProfilerActivity.CPU]) as watch:
-        one_pass()
-    return {"device": place.name, "passes": seconds, "busy": kernel_seconds(watch.events() or ()) if on_card else None}
+    activity = ProfilerActivity.CUDA if on_card else ProfilerActivity.CPU
+
+    def busy() -> float | None:
+        with profile(activities=[activity]) as watch:
+            one_pass()
+        return kernel_seconds(watch.events() or ()) if on_card else None
+
+    one_pass()
+    found = []
+    for _ in range(passes):
+        seconds = one_pass()
+        found.append((busy(), seconds))
+    return {"device": place.name, "pairs": found}
 
 
 def kernel_seconds(events: Iterable[Any]) -> float:

@@ -22,7 +22,10 @@ from tests.measure.test_engines import corpus, differences, job_for, rows, tiny_
 pytestmark = [
     pytest.mark.gpu,
     pytest.mark.skipif(not torch.cuda.is_available(), reason="no card"),
+    # torch warns on a sound card too (its check of waits, TF32 that is off, the compiler's imports): no error here.
+    pytest.mark.filterwarnings("default"),
 ]
+_CLOCKS_DIFFER = 1e-3  # the card's events and the host's clock, as a share
 
 
 def on_card(corpus: Path, **settings: Any) -> Any:  # noqa: F811
@@ -45,7 +48,7 @@ def test_ti01_the_clock_waits_for_the_card() -> None:
     launch_seconds = (time.monotonic_ns() - launched) / 1e9
     seconds = clock.stop()
     span = begin.elapsed_time(end) / 1000
-    assert seconds >= span > 0
+    assert seconds >= span * (1 - _CLOCKS_DIFFER) > 0
     assert seconds > launch_seconds, "handing the work over returns before it is done"
 
 
@@ -126,8 +129,11 @@ def test_packed_on_the_card_gives_the_labels_of_the_host(corpus: Path, precision
         corpus, engine="packed", padding="none", attention="varlen", precision=precision, batch_size=4
     )  # fmt: skip
     result = work(job)
-    if result["status"] == "unsupported" and "bf16" in result["error"]["message"]:
-        pytest.skip(result["error"]["message"])
+    if torch.version.hip is None and torch.cuda.get_device_capability() < (8, 0):
+        assert result["status"] == "unsupported", (
+            "the kernel of variable length is for compute capability 8.0 and later"
+        )
+        return
     assert result["status"] == "completed", result["error"]
     assert differences(job, result) == ()
     assert rows(job) == wanted
@@ -136,12 +142,40 @@ def test_packed_on_the_card_gives_the_labels_of_the_host(corpus: Path, precision
 
 def test_int8_on_the_card_is_counted(corpus: Path) -> None:  # noqa: F811
     pytest.importorskip("torchao")
-    job = on_card(corpus, quantization="int8-torchao", precision="bf16", batch_size=4)
+    pytest.importorskip("triton")
+    eager = work(on_card(corpus, quantization="int8-torchao", precision="bf16", batch_size=4))
+    assert eager["status"] == "unsupported" and "torch.compile" in eager["error"]["message"]
+    job = on_card(corpus, quantization="int8-torchao", precision="bf16", batch_size=4, compile="default")
     result = work(job)
     assert result["status"] in ("completed", "unsupported"), result["error"]
     if result["status"] == "completed":
-        assert result["facts"]["effective"]["extra"]["quantized_modules"] >= 10
+        linear = 6 * 2  # query, key, value, three more per layer; the pooler and the classifier see one row per text
+        assert result["facts"]["effective"]["extra"]["quantized_modules"] == linear
         assert differences(job, result) == ()
+        assert result["recompilations"] == 0
+
+
+def test_m18_no_size_of_batch_comes_first_in_the_pass(corpus: Path) -> None:  # noqa: F811
+    """cuDNN's attention (compute capability 9.0 and later) builds a plan per size: a second pass is no faster."""
+    from dataclasses import replace
+
+    from runner.measure.clocks import Parts
+    from runner.measure.engines.transformers import transformers_engine
+    from runner.measure.passes import Work
+    from tests.measure.test_fetch import Remember
+
+    texts = ["parcel " * words for words in range(2, 66)]
+    job = on_card(corpus, batch_size=1, precision="fp16", attention="sdpa")
+    engine = transformers_engine(replace(job, warm_up_card_shapes="all", warm_up_card_seconds=0.2), torch)
+    engine.warm_up(texts, "longest_and_first", 1)
+    seconds = []
+    for _ in range(3):
+        begin = time.monotonic()
+        engine.classify(texts, Remember(), Parts(time.monotonic_ns), Work())
+        torch.cuda.synchronize()
+        seconds.append(time.monotonic() - begin)
+    assert engine.recompilations() == (0, None)
+    assert seconds[0] <= 2 * min(seconds) + 0.05, "64 plans would take it more than a second"
 
 
 def test_m20_the_pass_waits_for_the_card_only_at_its_end(corpus: Path) -> None:  # noqa: F811
@@ -155,8 +189,8 @@ def test_m20_the_pass_waits_for_the_card_only_at_its_end(corpus: Path) -> None: 
     engine = transformers_engine(on_card(corpus, batch_size=4), torch)
     engine.warm_up(TEXTS, "longest_and_first", 1)
     ledger = Remember()
-    torch.cuda.set_sync_debug_mode("error")
     try:
+        torch.cuda.set_sync_debug_mode("error")
         engine.classify(TEXTS * 20, ledger, Parts(time.monotonic_ns), Work())
     finally:
         torch.cuda.set_sync_debug_mode("default")
@@ -204,7 +238,8 @@ def test_an_assert_on_the_card_leaves_a_row_and_the_next_attempt_alone(
     if end.result is None:
         assert end.signal_name == "SIGABRT", end.stderr_tail
     else:
-        assert end.result["status"] == "failed" and "assert" in end.result["error"]["message"]
+        assert end.result["status"] == "failed"
+        assert "device-side assert" in end.result["error"]["message"], "also where a library of the card noticed first"
     after = supervised(on_card(corpus, batch_size=4))
     assert after.result is not None and after.result["status"] == "completed", after.stderr_tail
 
@@ -212,12 +247,57 @@ def test_an_assert_on_the_card_leaves_a_row_and_the_next_attempt_alone(
 def test_conditions_of_the_card_are_read_during_the_pass(corpus: Path) -> None:  # noqa: F811
     """Issue 6, point 8: from the driver, NVIDIA's or AMD's; what is missing has its reason."""
     cards = work(on_card(corpus, batch_size=1))["facts"].get("cards")
-    if cards is None:
-        pytest.skip("no reader for this card")
-    for name in ("used_bytes_most", "sm_mhz_most", "temperature_celsius_most", "power_watts_most"):
-        assert cards["values"][f"card0.{name}"] or any(key.startswith("card.") for key in cards["reasons"]), name
+    if cards is None or "card.card" in cards["reasons"]:
+        pytest.skip("no reader for this card, or it is none of the driver's")
+    for name, question in {
+        "used_bytes_most": "used_bytes", "sm_mhz_most": "sm_mhz", "temperature_celsius_most": "temperature_celsius",
+        "power_watts_most": "power_watts",
+    }.items():  # fmt: skip
+        assert cards["values"].get(f"card0.{name}") or {f"card.{name}", f"card.{question}"} & set(cards["reasons"]), (
+            name
+        )
+    assert cards["values"]["card0.readings"] >= 0
     assert cards["values"]["card0.allocator_requests"] >= 0
     assert cards["shared"] is not None or cards["reasons"]["card.processes"]
+
+
+def test_readings_inside_a_pass_of_a_second_tell_of_it() -> None:
+    """Issue 6, point 8: at ten a second there are some, and a card that works shows it."""
+    module, reason = load_nvml()
+    if module is None:
+        pytest.skip(reason or "no NVIDIA driver")
+    from runner.measure.cards import READ_SECONDS
+    from runner.measure.repeat import Repeater
+
+    conditions = CardConditions(Nvml(module, [str(torch.cuda.get_device_properties(0).uuid)]), os.getpid())
+    matrix = torch.ones((4096, 4096), device="cuda", dtype=torch.float16)
+    repeater = Repeater("cards", READ_SECONDS, conditions.sample, conditions.sample_all)
+    repeater.start()
+    begin = time.monotonic()
+    while time.monotonic() - begin < 1.5:
+        matrix @ matrix
+        torch.cuda.synchronize()
+    repeater.stop()
+    values, reasons, _ = conditions.summary()
+    if "card.card" in reasons:
+        pytest.skip(reasons["card.card"])
+    assert int(values["card0.readings"] or 0) >= 5
+    assert values["card0.busy_percent_mean"] is None or float(values["card0.busy_percent_mean"]) > 50
+
+
+def test_m11_a_rented_card_is_found_by_its_name(tmp_path: Path) -> None:
+    """A name without tariff: its own words; with a variable for debugging nothing is looked for."""
+    from runner.errors import InputRefused
+    from runner.measure.devices import look_for
+
+    name = gpu_facts(torch, 0)["name"]
+    tariffs = tmp_path / "tariffs.csv"
+    tariffs.write_text("gpu,device_pattern\n", encoding="utf-8")
+    declared = "-".join(part for part in "".join(c if c.isalnum() else " " for c in name.lower()).split())
+    alike = len(set(find_devices().names)) == 1
+    assert look_for(declared, 1, tariffs).torch_device == ("cuda" if alike else None)
+    with pytest.raises(InputRefused):
+        look_for(declared, 1, tariffs, environment={"CUDA_LAUNCH_BLOCKING": "1"})
 
 
 @pytest.mark.skipif(torch.cuda.device_count() < 2, reason="one card only")

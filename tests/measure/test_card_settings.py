@@ -187,6 +187,32 @@ class TestGraphsOfTheCard:
         assert "graphs of a card: on the CPU declare" in result["error"]["message"]
 
 
+class TestErrorsOfACard:
+    """Issue 6, point 6: the row names the cause, also where a library noticed the card's error first."""
+
+    def classified(self, monkeypatch: pytest.MonkeyPatch, error: Exception, then: Exception | None) -> str:
+        from runner.measure.failures import classified
+
+        def synchronize() -> None:
+            if then is not None:
+                raise then
+
+        monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+        monkeypatch.setattr(torch.cuda, "synchronize", synchronize)
+        return str(classified(error, None)["error"]["message"])
+
+    def test_the_assert_behind_a_librarys_status(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        noticed = RuntimeError("CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling `cublasSgemm(...)`")
+        cause = RuntimeError("CUDA error: device-side assert triggered\nCUDA kernel errors might be reported later")
+        message = self.classified(monkeypatch, noticed, cause)
+        assert message == f"{noticed}; the card's own error: CUDA error: device-side assert triggered"
+
+    def test_nothing_is_added_twice_or_of_a_card_that_is_well(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        error = RuntimeError("CUDA error: device-side assert triggered\nCompile with TORCH_USE_CUDA_DSA")
+        assert self.classified(monkeypatch, error, error) == str(error)
+        assert self.classified(monkeypatch, ValueError("x"), None) == "x"
+
+
 class TestMemoryRanOut:
     """RE-01: `out_of_memory` where, and only where, something proves it."""
 
