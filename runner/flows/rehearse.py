@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from runner.corpus.read import iter_table
+from runner.corpus.strata import TokenizerFile
+from runner.errors import InputRefused
 from runner.evidence.attempt import Settings, Status
 from runner.evidence.campaign import Campaign
 from runner.evidence.signing import known_key
@@ -170,13 +172,36 @@ def _variants(trial: Trial, say: Say) -> list[_Tried]:
     return tried
 
 
-def _texts(campaign: Campaign, lock: Lock) -> list[str]:
-    """Texts of all corpora, longest first."""
+@dataclass(frozen=True)
+class _Texts:
+    """Texts of all corpora, longest first, and their lengths. `unit`: what the lengths count."""
+
+    texts: list[str]
+    lengths: list[int]
+    unit: str
+
+
+def _texts(campaign: Campaign, lock: Lock) -> _Texts:
+    """By tokens as the model sees them: a short text of another script may be the longest. Else by characters."""
     texts: list[str] = []
     for files in frozen_protocol(lock).corpus:
         rows = iter_table(campaign.protocol_dir / files.final, (files.text_column,))
         texts.extend(cells[0] or "" for _, cells in rows)
-    return sorted(texts, key=len, reverse=True)
+    unit, lengths = "tokens", _token_counts(campaign, lock, texts)
+    if lengths is None:
+        unit, lengths = "characters", list(map(len, texts))
+    order = sorted(range(len(texts)), key=lambda at: (-lengths[at], at))
+    return _Texts([texts[at] for at in order], [lengths[at] for at in order], unit)
+
+
+def _token_counts(campaign: Campaign, lock: Lock, texts: Sequence[str]) -> list[int] | None:
+    """Tokens of every text after cutting; None where the model has no tokenizer file that can be read here."""
+    most = lock.judgement.max_length if frozen_protocol(lock).model.truncation else None
+    try:
+        counted = TokenizerFile(check_model(campaign, lock), special_tokens=True).count(texts)
+        return [length if most is None else min(length, most) for length in counted]
+    except (InputRefused, ImportError):  # its own tokenizer, without that file or the library
+        return None
 
 
 @dataclass(frozen=True)
@@ -190,11 +215,13 @@ class Trial:
     stop: StopRequest
     worker: Sequence[str]
 
-    def run(self, variant: LockedVariant, texts: Sequence[str]) -> _Tried:
+    def run(self, variant: LockedVariant, all_texts: _Texts) -> _Tried:
         """The longest texts as one batch, then some of every length, in a worker."""
         batch = variant.settings.batch_size or 1
+        texts, lengths = all_texts.texts, all_texts.lengths
         step = max(1, len(texts) // _SAMPLE_DOCUMENTS)
         chosen = [*texts[:batch], *texts[batch::step]]
+        length = sum(lengths[:batch]) + sum(lengths[batch::step])
         end = run_worker(
             self._job(variant, self._write(chosen)),
             environment=worker_environment(os.environ, variant.settings.threads),
@@ -212,9 +239,10 @@ class Trial:
         if differences:
             return _Tried(Check(name, False, "; ".join(differences)), None, 0.0)
         seconds = float(end.result["pass_seconds"])
-        whole = seconds * sum(map(len, texts)) / max(1, sum(map(len, chosen)))
+        whole = seconds * sum(lengths) / max(1, length)
         passed, memory = _memory(facts["memory"])
         longest = "the longest text fits" if batch == 1 else f"the {batch} longest texts fit in one batch"
+        longest += "" if all_texts.unit == "tokens" else f" (by {all_texts.unit}: no tokenizer file to count tokens)"
         found = f"{longest}, {memory}; a whole pass takes roughly {whole:.1f} s"
         return _Tried(Check(name, passed, found), whole, end.elapsed_seconds - seconds)
 

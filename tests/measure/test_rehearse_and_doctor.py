@@ -8,12 +8,16 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Whitespace
 
 from runner.cli.main import run as runner
 from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
-from runner.flows.rehearse import _clock, rehearse
-from runner.protocol.freeze import freeze
+from runner.flows.rehearse import _clock, _texts, rehearse
+from runner.protocol.freeze import freeze, load_lock
+from runner.protocol.modelfiles import check_model
 from runner.units import utc_text
 from tests.measure.light import WORKER, light_campaign
 
@@ -40,6 +44,24 @@ def test_m52_a_rehearsal_tries_every_variant_and_records_nothing(
     assert "the 4 longest texts fit in one batch" in found.checks[5].found
     assert "the longest text fits" in found.checks[6].found
     assert files(campaign) == before
+
+
+def test_m52_the_longest_texts_are_those_with_the_most_tokens(tmp_path: Path) -> None:
+    """Many short words are more tokens than one long word of more characters; cutting is the protocol's."""
+    campaign = light_campaign(tmp_path)
+    lock = load_lock(campaign)
+    folder = check_model(campaign, lock)
+    found = _texts(campaign, lock)
+    assert found.unit == "characters", "the small campaign's model has no tokenizer"
+    tokenizer = Tokenizer(WordLevel({"[UNK]": 0}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = Whitespace()
+    tokenizer.save(str(folder / "tokenizer.json"))
+    texts = ["a b c d", "longword " * 3, "x" * 90]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("runner.flows.rehearse.iter_table", lambda *_: [(0, [text]) for text in texts])
+        patch.setattr("runner.flows.rehearse.check_model", lambda *_: folder)
+        found = _texts(campaign, lock)
+    assert (found.unit, found.texts, found.lengths) == ("tokens", texts, [4, 3, 1])
 
 
 def test_m52_durations_beside_others_at_work_are_called_rough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
