@@ -147,6 +147,7 @@ def test_many_sentences_without_translation_are_counted(
         else:
             assert len(lacking) > count
             assert said == [
-                f"warning: {len(lacking)} sentences are not translated into tr and stand there in English (all: --json): "
+                f"warning: {len(lacking)} sentences are not translated into tr and stand there in English "
+                "(all: --json): "
                 f"{lacking[0].split(': ', 1)[1]}, ..."
             ]

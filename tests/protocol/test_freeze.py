@@ -132,12 +132,13 @@ def leaves(value: Any, place: tuple[str | int, ...] = ()) -> Iterator[tuple[str 
 def test_m3_m4_every_value_of_the_protocol_is_fixed_and_named_when_it_changes(campaign: Campaign) -> None:
     """M3, M4: threshold, tolerance, metric, subgroups, warm-up, passes, order, boundaries, exclusion, separation, ...
 
-    Only series and variants may be appended to, and only the place of a local model is no decision.
+    Only series and variants may be appended to; only the place of a local model and who answers are no decision.
     """
     edit(campaign, "[[series]]", '[reproduction]\ngoal = "bounded"\nmax_score_difference = "0.01"\n\n[[series]]')
     lock = freeze(campaign)
     content = lock.judgement.protocol
-    assert set(content) | {"evaluation"} == set(Protocol.model_fields) - {"series", "variant"}, "none is asked for here"
+    open_fields = {"series", "variant", "contact"}
+    assert set(content) | {"evaluation"} == set(Protocol.model_fields) - open_fields, "none is asked for here"
     places = list(leaves(content))
     said = {".".join(map(str, place)) for place in places}
     assert {"quality.threshold", "quality.subgroup.0.minimum", "warm_up.passes", "measurement.order"} <= said
