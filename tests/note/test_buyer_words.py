@@ -10,7 +10,6 @@ import pytest
 from runner.evidence.campaign import Campaign
 from runner.note.build import note_markdown
 from runner.note.format import Formatter
-from tests.note import sample
 from tests.note.sample import PRICED, Measured, Sample, make_campaign
 from tests.note.test_true_tables import rows_before
 
@@ -78,11 +77,11 @@ def test_rule_11_the_calendar_of_an_own_machine_is_said_to_be_the_plans(campaign
     assert note.count(words[language].casefold()) >= 3, "reasons, what would change, section on the window"
 
 
-def test_m35_a_headline_of_two_periods_names_both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_m35_a_headline_of_two_periods_names_both(tmp_path: Path) -> None:
     """2 x 7 days cost 220.00: `for 7 days: 220.00 USD` would be a price that nobody asks."""
-    longer = sample.PLAN.replace('start = "2026-10-09T08:00"', 'start = "2026-10-13T08:00"')
-    monkeypatch.setattr(sample, "PLAN", longer.replace('zone = "', 'extra_periods = 1\nzone = "', 1))
-    note = written(tmp_path, replace(MIXED, deadline="2026-10-20T12:00"))
+    longer = MIXED.plan.replace('start = "2026-10-09T08:00"', 'start = "2026-10-13T08:00"')
+    plan = longer.replace('zone = "', 'extra_periods = 1\nzone = "', 1)
+    note = written(tmp_path, replace(MIXED, plan=plan, deadline="2026-10-20T12:00"))
     assert "# Rent 1 lot of rtx-4090 for 2 × 7 days: 220.00\u00a0USD" in note
     assert "[2 × 7 days, 1 lot (1 GPU)]{.fact-value}" in note
 
