@@ -318,7 +318,7 @@ def test_ti_09_gap_against_spread(name: str) -> None:
     if name == "close":
         assert (first.median_seconds, second.median_seconds) == ("100.0", "101.0")
         assert (first.range_seconds, second.range_seconds) == ("6.0", "6.0")
-        assert decision.outcome == "undecided" and "gap 1.0 s ≤ spread 6.0 s" in said
+        assert decision.outcome == "undecided" and "gap 1.0 s ≤ range 6.0 s" in said
     else:
         assert (first.median_seconds, second.median_seconds) == ("81.0", "101.0")
         assert (first.range_seconds, second.range_seconds) == ("2.0", "6.0")
