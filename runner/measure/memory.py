@@ -110,6 +110,10 @@ class CudaCounters:
         stats = self._cuda.memory_stats_as_nested_dict(index)
         return {name: int(stats[key]) for name, key in _STALLS.items() if key in stats}
 
+    def given_back(self, index: int) -> int:
+        """How often so far the allocator emptied its cache because the card was full."""
+        return self.retries(index).get("allocator_retries", 0)
+
     def capacity(self, index: int) -> int:
         return int(self._cuda.get_device_properties(index).total_memory)
 
@@ -183,6 +187,7 @@ class PassMemory:
         self._sampler = Sampler(interval_seconds, self._read)
         self._no_reset: str | None = None
         self._loading: list[dict[str, object]] = []
+        self._retried: dict[int, int] = {}  # so often until now did the allocator give memory back, by card
 
     def _read(self) -> dict[str, int]:
         values = {RSS: resident_bytes()}
@@ -195,6 +200,7 @@ class PassMemory:
         self._no_reset = reset_peak_resident()
         if self._cuda is not None:
             self._cuda.reset()
+            self._retried = {index: self._cuda.given_back(index) for index in self._cuda.indices}
         self._sampler.start()
 
     def stop(self) -> tuple[Timeline, list[dict[str, object]]]:
@@ -204,7 +210,7 @@ class PassMemory:
         peaks = [self._resident(timeline, high_water)]
         if self._cuda is not None:
             peaks.extend(device_peaks(self._cuda, cuda_peaks, timeline))
-            peaks.extend(whole_cards(self._cuda))
+            peaks.extend(whole_cards(self._cuda, self._retried))
         return timeline, peaks + self._loading
 
     def _peaks_before(self) -> list[dict[str, object]]:
@@ -263,18 +269,21 @@ def device_peaks(counters: CudaCounters, peaks: Mapping[str, int], timeline: Tim
     return found
 
 
-def whole_cards(counters: CudaCounters) -> list[dict[str, object]]:
+def whole_cards(counters: CudaCounters, retried_before: Mapping[int, int]) -> list[dict[str, object]]:
     """What an attempt takes of a card beside its tensors: the driver's context and the libraries' memory too.
 
-    torch's counters know nothing of these. Its allocator gives nothing back within a pass, so one look after it tells.
+    torch's counters know nothing of these. Its allocator gives nothing back within a pass, so one look after it tells;
+    only where memory ran short it emptied its cache and tried again, and that look may be less than the most.
     """
     found: list[dict[str, object]] = []
     for index in counters.indices:
         used = counters.used(index)
         if used is not None:
+            retries = counters.given_back(index) - retried_before.get(index, 0)
+            less = f"; memory was given back in the pass, times: {retries}, it may have been more" if retries else ""
             found.append({
                 "device": f"cuda:{index}", "counter": "torch.cuda.mem_get_info", "bytes": used,
-                "reason": "the counter has no time", "scope": _WHOLE_CARD, "at_seconds": None,
+                "reason": f"the counter has no time{less}", "scope": _WHOLE_CARD, "at_seconds": None,
                 "capacity_bytes": counters.capacity(index),
             })  # fmt: skip
     return found

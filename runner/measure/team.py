@@ -16,7 +16,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from runner.measure.clocks import Device, Parts, PassClock
-from runner.measure.job import Job, Unsupported, ZeroTokens
+from runner.measure.job import AttemptFailed, Job, Unsupported, ZeroTokens
+from runner.measure.oom import memory_evidence
 from runner.measure.passes import Engine, Ledger, PassResult, Texts, Work, run_pass
 
 if TYPE_CHECKING:
@@ -88,7 +89,21 @@ class Team:
         found: list[Any] = [None] * self.size
         torch.distributed.all_gather_object(found, (self.node, os.getpid()))
         self.pids = frozenset(pid for node, pid in found if node == self.node)
-        self.barrier()  # NCCL connects the cards when it is first used: now, as part of loading
+        self._connect()
+
+    def _connect(self) -> None:
+        """NCCL connects the cards when it is first used: now, as part of loading."""
+        try:
+            self.barrier()
+        except self._torch.distributed.DistBackendError as error:
+            if self._device_index is None or memory_evidence(error) is not None:
+                raise
+            last = [line.strip() for line in str(error).splitlines() if line.strip()][-1:]
+            raise AttemptFailed(
+                "failed", "launch",
+                "the cards could not be connected (NCCL). In a container it is often the shared memory, 64 MiB with "
+                f"Docker: start it with --shm-size=1g or --ipc=host. NCCL: {' '.join(last)[:300] or 'says nothing'}",
+            ) from error  # fmt: skip
 
     def barrier(self) -> None:
         """Wait for every rank."""

@@ -277,6 +277,119 @@ class TestMemoryRanOut:
         assert outcomes["other"]["status"] == "unsupported"
 
 
+class TestFlashAttention:
+    """M16: what the library only warns of, and what a kernel refuses, is unsupported and no failed attempt."""
+
+    @staticmethod
+    def card(capability: tuple[int, int]) -> Any:
+        cuda = SimpleNamespace(get_device_capability=lambda: capability)
+        return SimpleNamespace(cuda=cuda, version=SimpleNamespace(hip=None))
+
+    @pytest.mark.parametrize(
+        ("precision", "capability", "words"),
+        [
+            ("fp32", (9, 0), "fp16 or bf16 only"),
+            ("fp16", (7, 5), "needs compute capability 8.0 or later, not 7.5"),
+            ("fp16", (8, 0), None),
+        ],
+    )
+    @pytest.mark.parametrize("attention", ["flash_attention_2", "flash_attention_3"])
+    def test_refused_before_loading(
+        self, attention: str, precision: str, capability: tuple[int, int], words: str | None
+    ) -> None:
+        from runner.measure.engines.loading import refuse_attention
+
+        refuse_attention("sdpa", precision, "cuda", self.card(capability))
+        if words is None:
+            refuse_attention(attention, precision, "cuda", self.card(capability))
+            return
+        with pytest.raises(Unsupported, match=words):
+            refuse_attention(attention, precision, "cuda", self.card(capability))
+
+    def test_fp32_is_refused_by_the_engine_itself(self, corpus: Path) -> None:  # noqa: F811
+        result = work(job_for(corpus, attention="flash_attention_2", precision="fp32"))
+        assert (result["status"], result["completed"]) == ("unsupported", 0)
+        assert "fp16 or bf16 only" in result["error"]["message"]
+
+    @pytest.mark.parametrize(
+        ("raised", "expected"),
+        [
+            (RuntimeError("FlashAttention only supports Ampere GPUs or newer."), Unsupported),
+            (torch.OutOfMemoryError("CUDA out of memory."), torch.OutOfMemoryError),
+        ],
+    )
+    def test_a_kernel_that_refuses_one_batch_is_an_answer(
+        self, corpus: Path, raised: Exception, expected: type[Exception]  # noqa: F811
+    ) -> None:  # fmt: skip
+        from runner.measure.engines.loading import _try_attention
+
+        job = job_for(corpus)
+        model = load_model(job.model, job.settings, "cpu", torch).model
+        _try_attention(model, "flash_attention_2", "cpu", torch)
+
+        def kernel(*_: object, **__: object) -> None:
+            raise raised
+
+        model.bert.encoder.layer[0].attention.self.forward = kernel
+        with pytest.raises(expected):
+            _try_attention(model, "flash_attention_2", "cpu", torch)
+
+
+class TestPacked:
+    """Half precision rounds in proportion: outputs of 14 differ by more than outputs of 1, of the same model."""
+
+    @staticmethod
+    def compared(largest: float, difference: float) -> None:
+        from runner.measure.engines.packed import _compare
+
+        wanted = torch.linspace(-largest, largest, 4)[None]
+        packed: Any = SimpleNamespace(
+            device="cpu", pack=lambda rows, lengths: None, logits=lambda pack: wanted.repeat(4, 1) + difference
+        )
+
+        class Model:
+            config = SimpleNamespace(vocab_size=100)
+
+            def __call__(self, input_ids: Any) -> Any:
+                return SimpleNamespace(logits=wanted)
+
+        _compare(packed, Model(), "bf16")
+
+    def test_m15_rounding_is_no_difference_and_a_difference_is_none_of_rounding(self) -> None:
+        self.compared(14.0, 0.22)  # BERT-base with the head of a trained model, bf16 (measured)
+        with pytest.raises(Unsupported, match="differs from this model"):
+            self.compared(1.0, 0.22)
+        with pytest.raises(Unsupported, match="differs from this model"):
+            self.compared(14.0, 1.5)
+
+
+class TestSeveralCards:
+    """M26: NCCL needs shared memory; a container often has too little, and its own words do not say what to do."""
+
+    def test_cards_that_cannot_be_connected_say_what_to_do(
+        self, corpus: Path, monkeypatch: pytest.MonkeyPatch  # noqa: F811
+    ) -> None:  # fmt: skip
+        from torch import distributed
+
+        from runner.measure.job import AttemptFailed
+        from runner.measure.team import Team
+
+        def barrier(device_ids: Any = None) -> None:
+            raise distributed.DistBackendError(
+                "NCCL error in: ProcessGroupNCCL.cpp:94, unhandled system error (run with NCCL_DEBUG=INFO)\n"
+                "ncclSystemError: System call (e.g. socket, malloc) or external library call failed or device error.\n"
+                "Last error:\nError while creating shared memory segment /dev/shm/nccl-a1b2c3 (size 9637888)"
+            )
+
+        monkeypatch.setattr(distributed, "init_process_group", lambda *_, **__: None)
+        monkeypatch.setattr(distributed, "all_gather_object", lambda found, value: found.__setitem__(0, value))
+        monkeypatch.setattr(distributed, "barrier", barrier)
+        team = Team(0, 1, 0, 0, 1)
+        with pytest.raises(AttemptFailed, match="--shm-size=1g") as failed:
+            team.join(replace(job_for(corpus, devices=2), device="cuda"))
+        assert "creating shared memory segment" in str(failed.value)
+
+
 class TestInt8OnACard:
     """Issue 6, point 4; M16: what torchao computes otherwise on a card is neither counted as int8 nor measured."""
 

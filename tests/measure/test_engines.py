@@ -138,7 +138,7 @@ def test_m29_truncation_is_counted_in_documents_and_tokens(corpus: Path) -> None
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"attention": "flash_attention_2"}, "attention flash_attention_2 is not possible here"),
+        ({"attention": "flash_attention_2", "precision": "bf16"}, "attention flash_attention_2 is not possible here"),
         ({"attention": "magic"}, "attention 'magic' is not known"),
         ({"precision": "fp8"}, "precision 'fp8' is not known"),
         ({"quantization": "int4"}, "quantization 'int4' is not known"),

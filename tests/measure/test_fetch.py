@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -85,6 +86,24 @@ def test_m24_what_loading_left_in_the_cache_is_no_need_of_the_pass(corpus: Path)
     before = stream.events
     engine.classify(TEXTS, Remember(), Parts(time.monotonic_ns), Work())
     assert stream.emptied_at == [0] and stream.events > before
+
+
+def test_m24_a_model_that_was_rebuilt_is_gone_before_the_pass(corpus: Path) -> None:  # noqa: F811
+    """The original of engine `packed` is a cycle of objects: on a card its weights count until it is collected."""
+    stream = FakeStream()
+    engine = engine_on_card(corpus, stream, batch_size=4)
+
+    class Original:
+        def __init__(self) -> None:
+            self.itself = self
+
+    kept = weakref.ref(Original())
+    assert kept() is not None
+    gone: list[bool] = []
+    stream.empty_cache = lambda: gone.append(kept() is None)  # type: ignore[method-assign]
+    engine._torch.cuda.empty_cache = stream.empty_cache
+    engine.warm_up(TEXTS, "longest_and_first", 1)
+    assert gone == [True]
 
 
 def test_the_fake_card_sees_what_the_library_itself_would_wait_for(corpus: Path) -> None:  # noqa: F811

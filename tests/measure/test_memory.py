@@ -96,6 +96,21 @@ def test_m24_the_whole_card_is_told_beside_torchs_counters() -> None:
     assert not [peak for peak in found if peak["counter"] == "torch.cuda.mem_get_info"]
 
 
+def test_m24_a_card_that_was_full_in_the_pass_may_have_held_more_than_at_its_end() -> None:
+    """An allocator that tries again empties its cache first: the look after the pass is less than the most."""
+    cuda = FakeCuda()
+    cuda.alloc_retries = 3  # of loading
+    reasons = []
+    for more in (0, 2):
+        memory = PassMemory(10.0, "cpu", 64 << 30, CudaCounters(cuda, (0,)))
+        memory.start()
+        cuda.alloc_retries += more
+        _, found = memory.stop()
+        reasons += [str(peak["reason"]) for peak in found if peak["counter"] == "torch.cuda.mem_get_info"]
+    assert reasons[0] == "the counter has no time"
+    assert reasons[1].endswith("; memory was given back in the pass, times: 2, it may have been more")
+
+
 def test_m24_allocated_and_reserved_are_of_the_same_moment() -> None:
     """One look per sample: two looks would see what another thread did in between."""
     cuda, looks = FakeCuda(), 0

@@ -6,6 +6,7 @@ copy has finished. How a batch becomes tensors and logits is the `Forward` of th
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import time
@@ -178,7 +179,8 @@ class BatchedEngine:
     def warm_up(self, texts: Sequence[str], inputs: str, passes: int) -> None:
         if not self._on_cpu:
             # What loading and compiling left in the allocator's cache is no need of the pass. Before the warm-up: what
-            # that takes, the pass finds again.
+            # that takes, the pass finds again. A model that was rebuilt is a cycle of objects until it is collected.
+            gc.collect()
             self._torch.cuda.empty_cache()
         tunable: Any = None if self._on_cpu else getattr(self._torch.cuda, "tunable", None)
         tunes = tunable is not None and tunable.is_enabled()

@@ -17,7 +17,8 @@ PRECISIONS = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 _PRECISION_OF = {f"torch.{name}": short for short, name in PRECISIONS.items()}
 _ATTENTION = ("eager", "sdpa", "flash_attention_2", "flash_attention_3", "flex_attention")
 _ABOUT_ATTENTION = ("attention implementation", "attn_implementation", "flash", "scaled_dot_product", "flex_attention")
-_LIGHTEST_NATIVE_BF16 = (8, 0)
+_FLASH = "flash_attention"
+_LIGHTEST_NATIVE_BF16 = _LIGHTEST_FLASH = (8, 0)
 # Vega and RDNA 1 and 2 have no products of bf16; CDNA, RDNA 3 and later do.
 _GFX_WITHOUT_BF16 = ("gfx900", "gfx902", "gfx904", "gfx906", "gfx909", "gfx90c", "gfx101", "gfx103")
 _INT8_STEP = 8
@@ -42,6 +43,7 @@ def load_model(source: ModelSource, settings: dict[str, Any], device: str, torch
         raise Unsupported(f"precision {precision!r} is not known: use {', '.join(PRECISIONS)}")
     if device != "cpu":
         refuse_precision(precision, torch.cuda)
+    refuse_attention(settings["attention"], precision, device, torch)
     tokenising = load_tokenizer(source, settings)
     if tokenising.pad_token_id is None and settings["batch_size"] > 1 and settings["padding"] != "none":
         raise Unsupported(
@@ -53,6 +55,8 @@ def load_model(source: ModelSource, settings: dict[str, Any], device: str, torch
         model.config.pad_token_id = tokenising.pad_token_id
     model = model.to(device).eval()
     model.requires_grad_(False)
+    if device != "cpu" and settings["attention"].startswith(_FLASH):
+        _try_attention(model, settings["attention"], device, torch)
     parameters = sum(parameter.numel() for parameter in model.parameters())
     kernels = sdpa_kernels(model, device, torch) if effective_attention(model) == "sdpa" else {}
     model = quantized(model, settings["quantization"], device, torch, compiled=settings["compile"] != "none")
@@ -186,6 +190,34 @@ def refuse_precision(precision: str, cuda: Any) -> None:
     if not native:
         shown = ".".join(map(str, capability))
         raise Unsupported(f"bf16 is only emulated on this card (compute capability {shown})")
+
+
+def refuse_attention(attention: str, precision: str, device: str, torch: Any) -> None:
+    """Flash attention that the library would only warn of: the kernel's error would come in the warm-up (M16)."""
+    if not attention.startswith(_FLASH):
+        return
+    if precision == "fp32":
+        raise Unsupported(f"{attention} computes in fp16 or bf16 only, not in fp32")
+    if device == "cpu" or torch.version.hip:
+        return
+    capability = tuple(torch.cuda.get_device_capability())
+    if capability < _LIGHTEST_FLASH:
+        shown = ".".join(map(str, capability))
+        raise Unsupported(f"{attention} needs compute capability 8.0 or later, not {shown}")
+
+
+def _try_attention(model: Any, attention: str, device: str, torch: Any) -> None:
+    """One batch with padding: what the package's kernels are not built for is an answer, not a failed attempt."""
+    ids = torch.full((_TEXTS, 8), 5, device=device)
+    mask = torch.ones_like(ids)
+    mask[1, 4:] = 0
+    try:
+        with torch.inference_mode():
+            model(input_ids=ids, attention_mask=mask).logits.float().cpu()
+    except RuntimeError as error:
+        if memory_evidence(error) is not None:
+            raise
+        raise Unsupported(f"attention {attention} is not possible here: {first_line(error)}") from error
 
 
 def effective_precision(model: Any, torch: Any) -> str:

@@ -28,6 +28,7 @@ from runner.measure.passes import Work
 
 # model type -> where the positions start: RoBERTa's follow the padding id.
 _FAMILIES = {"bert": "bert", "roberta": "roberta", "xlm-roberta": "roberta", "camembert": "roberta"}
+# Of the outputs, relative to the largest of them where that is above 1.
 _TOLERANCE = {"fp32": 2e-4, "bf16": 0.1, "fp16": 0.02}
 _PROBE_LENGTHS = (3, 17, 6, 1)
 
@@ -211,5 +212,6 @@ def _compare(forward: PackedForward, model: Any, precision: str) -> None:
         packed = forward.logits(forward.pack(rows, [len(row) for row in rows])).float()
         wanted = torch.cat([model(input_ids=torch.tensor([row], device=forward.device)).logits for row in rows]).float()
     difference = float((packed - wanted).abs().max())
-    if not difference <= _TOLERANCE[precision]:
+    # Rounding grows with the outputs: heads of trained models give 10 and more.
+    if not difference <= _TOLERANCE[precision] * max(1.0, float(wanted.abs().max())):
         raise Unsupported(f"engine packed differs from this model by {difference:.2g} in its outputs: not used")
