@@ -132,7 +132,7 @@ class BatchedEngine:
                         logits = self._forward.logits(inputs)
                     with parts.busy("materialise"):
                         # Nothing of this batch is kept while the next one is computed: the C library would give its
-                        # memory back in between and take it anew, page by page (2 to 4 % of a pass on a large model).
+                        # memory back in between and take it anew, page by page (1 to 4 % of a pass on a large model).
                         outputs = logits.float().numpy().copy()
                         del inputs, logits
                         ledger.add(positions, outputs)
