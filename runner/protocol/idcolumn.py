@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from runner.errors import InputRefused
+from runner.errors import InputRefused, show_text, show_value
 from runner.protocol.parallel import Span, spans_of
 
 AGAIN = "write the file again as Parquet with text columns id and label"
@@ -153,7 +153,15 @@ def readable_parquet(path: Path) -> Iterator[None]:
             f"the prediction file cannot be read: {error.strerror or error}", file=path, next_step=AGAIN
         ) from None
     except pa.ArrowException as error:
-        raise InputRefused(f"not a Parquet file: {str(error).splitlines()[0]}", file=path, next_step=AGAIN) from None
+        raise InputRefused(f"not a Parquet file: {show_text(_first_line(error))}", file=path, next_step=AGAIN) from None
+    except (ValueError, TypeError, KeyError, IndexError, OverflowError, NotImplementedError, RecursionError) as error:
+        # A damaged or odd file, of which pyarrow speaks in Python's own exceptions: names that are no text, types.
+        what = f"the prediction file cannot be read: {type(error).__name__}: {show_value(_first_line(error))}"
+        raise InputRefused(what, file=path, next_step=AGAIN) from None
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), "")
 
 
 def as_text(column: pa.Array, name: str, path: Path, *, row: int = 0, keep_encoded: bool = False) -> pa.Array:

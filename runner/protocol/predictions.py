@@ -22,7 +22,8 @@ from runner.corpus.columns import NAME_THE_COLUMNS, column_places
 from runner.corpus.read import iter_table
 from runner.errors import InputRefused, show_value
 from runner.evidence.canonical import sha256_file
-from runner.protocol.idcolumn import AGAIN, HeldIds, IdColumn, ParquetIds, ParquetTable, as_text
+from runner.protocol.idcolumn import AGAIN, HeldIds, IdColumn, ParquetIds, ParquetTable, as_text, readable_parquet
+from runner.protocol.nested import all_finite, holds_numbers
 from runner.protocol.parallel import in_threads
 
 Integers = npt.NDArray[np.int64]
@@ -71,17 +72,19 @@ def read_predictions(path: Path) -> Predictions:
 
 
 def _read_parquet(path: Path) -> Predictions:
-    with ThreadPoolExecutor(1) as beside:
+    with readable_parquet(path), ThreadPoolExecutor(1) as beside:
         sha256 = beside.submit(sha256_file, path)
         table = ParquetTable(path)
         names = table.schema.names
-        column_places(names, ("id", "label"), path)
+        column_places(names, ("id", "label", *(name for name in ("score", "scores") if name in names)), path)
         if pa.types.is_floating(table.schema.field("id").type):
             raise InputRefused(
                 "ids look like floating-point numbers; keep them as text", file=path, column="id", next_step=AGAIN
             )
         if "score" in names:
             _check_score_type(table.schema.field("score").type, path)
+        if "scores" in names and not holds_numbers(kind := table.schema.field("scores").type):
+            raise _no_numbers("scores", kind, path)
         labels, score, finite = _columns(table, [name for name in ("label", "score", "scores") if name in names])
         return Predictions(path, sha256.result(), ParquetIds(table, "id"), labels, score, finite, None, ())
 
@@ -95,10 +98,10 @@ def _columns(table: ParquetTable, names: list[str]) -> tuple[pa.ChunkedArray, Fl
         for row, batch in table.batches(first, end, names, encoded=["label"]):
             labels.append(as_text(batch.column("label"), "label", table.path, row=row, keep_encoded=True))
             if score is not None:
-                values = batch.column("score").cast(pa.float64())
+                values = batch.column("score").cast(pa.float64(), safe=False)  # huge whole numbers are outside 0 to 1
                 score[row : row + len(batch)] = values.to_numpy(zero_copy_only=False)
             if "scores" in names:
-                finite &= _all_finite(batch.column("scores"))
+                finite &= all_finite(batch.column("scores"))
         return labels, finite
 
     parts = in_threads(read, table.spans())
@@ -108,19 +111,16 @@ def _columns(table: ParquetTable, names: list[str]) -> tuple[pa.ChunkedArray, Fl
 
 def _check_score_type(kind: pa.DataType, path: Path) -> None:
     if not (pa.types.is_floating(kind) or pa.types.is_integer(kind)):
-        raise InputRefused(
-            f"the scores are not numbers but {kind}",
-            file=path,
-            column="score",
-            next_step="write the scores as floating-point numbers from 0 to 1, or leave the column out",
-        )
+        raise _no_numbers("score", kind, path)
 
 
-def _all_finite(column: pa.Array) -> bool:
-    """Every score of every class is finite, where a row has a list of them."""
-    if not (pa.types.is_list(column.type) or pa.types.is_large_list(column.type)):
-        return True
-    return bool(np.isfinite(column.flatten().to_numpy(zero_copy_only=False).astype(np.float64)).all())
+def _no_numbers(column: str, kind: pa.DataType, path: Path) -> InputRefused:
+    return InputRefused(
+        f"the scores are not numbers but {kind}",
+        file=path,
+        column=column,
+        next_step="write the scores as floating-point numbers from 0 to 1, or leave the column out",
+    )
 
 
 def _read_text(path: Path) -> Predictions:
