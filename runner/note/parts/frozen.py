@@ -9,6 +9,8 @@ from runner.note.words import NOTHING, Speaker
 from runner.pricing.times import parse_instant
 from runner.units import utc_text
 
+_PROCESSOR = "cpu"
+
 
 def frozen(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
     """Thresholds, rules and corpora as rows of (what, value)."""
@@ -46,6 +48,7 @@ def frozen(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
         (t.gettext("Process"), _process(evidence, speaker)),
         *_padding_token(evidence, speaker),
         (t.gettext("Warm-up"), _warm_up(evidence, speaker)),
+        *_of_cards(evidence, speaker),
         (t.gettext("Seeds"), ", ".join(str(seed) for seed in measurement.seeds)),
         (t.gettext("To be reproduced"), reproduction_words(evidence, speaker)),
         (t.gettext("Exclusion rule"), protocol.rules.exclusion),
@@ -162,6 +165,21 @@ def _warm_up(evidence: Evidence, speaker: Speaker) -> str:
         "%(count)s passes over the first and the longest documents",
         rule.passes,
     )
+
+
+def _of_cards(evidence: Evidence, speaker: Speaker) -> tuple[tuple[str, str], ...]:
+    """What the warm-up does on a card beside that; left out where none was measured."""
+    rule, t = evidence.protocol.warm_up, speaker.catalogue
+    on_cards = any(attempt.gpu_declared != _PROCESSOR for attempt in evidence.counted_attempts)
+    if not on_cards or rule.inputs == "none" or rule.passes == 0:
+        return ()
+    seconds = speaker.fmt.plain(rule.card_least_seconds)
+    words = (
+        t.gettext("one batch of every size first, then at least %(seconds)s s", seconds=seconds)
+        if rule.card_shapes == "all"
+        else t.gettext("at least %(seconds)s s", seconds=seconds)
+    )
+    return ((t.gettext("Warm-up of cards"), words),)
 
 
 def reproduction_words(evidence: Evidence, speaker: Speaker) -> str:
