@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -15,6 +16,12 @@ _SHOWS = (
     "The signature shows who froze this; the nonce, that an attempt which carries it came after the freeze.",
     "Neither proves when: only an outside time stamp of protocol.lock.json would (RFC 3161, or a public commit).",
 )
+
+
+def _labels(table: Sequence[str], label_map: Mapping[str, str]) -> list[str]:
+    """The labels as the corpora have them; where the model calls one otherwise, its name beside it."""
+    own = {model: [corpus for corpus, named in label_map.items() if named == model] for model in table}
+    return [f"{' and '.join(own[model])} (model: {model})" if own[model] else model for model in table]
 
 
 @runner_command("freeze", short_help="Fix protocol, corpora, baseline and model before times are seen.")
@@ -40,7 +47,8 @@ def freeze(session: Session) -> Output:
     ]
     for corpus in judgement.corpora:
         lines.append(f"  corpus {corpus.id}: {corpus.documents:,} documents")
-    lines.append(f"  labels: {', '.join(judgement.label_table)}; texts are cut at {judgement.max_length} tokens")
+    labels = ", ".join(_labels(judgement.label_table, lock.protocol.model.label_map))
+    lines.append(f"  labels: {labels}; texts are cut at {judgement.max_length} tokens")
     lines.append(
         f"  minimum: {lock.protocol.metric_name()} {quality.threshold}, drop at most {quality.max_drop}, "
         f"agreement {quality.min_agreement}, planned subgroups: {len(quality.subgroup)}"

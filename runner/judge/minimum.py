@@ -11,13 +11,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 
-from runner.errors import InputRefused
+import numpy as np
+
+from runner.errors import InputRefused, show_value
 from runner.evidence.campaign import Campaign
 from runner.evidence.verdict import Check
+from runner.judge.metrics import confusion
 from runner.judge.quality import judge_quality
 from runner.judge.verdict import References
 from runner.protocol.judgement import current_references
 from runner.protocol.lockfile import read_lock
+from runner.protocol.predictions import Codes
 from runner.protocol.procedure import Procedure, find_procedure
 from runner.protocol.read import read_protocol
 from runner.protocol.reference import BaselineValues, Reference
@@ -27,6 +31,10 @@ PUT_RIGHT = "put another model, or a minimum that you can answer for, into the p
 _SIGNIFICANT = 4
 _LONG = re.compile(r"(?<![\d./])\d+\.\d{5,}(?![\d/])")
 _CONSEQUENCE = "a variant that answers like it will be rejected, on any hardware"
+_EXCHANGED = (
+    "they would reach it: look at [model.label_map] of the protocol first, then at id2label of the model's config.json"
+)
+_PAIRS = 6
 
 
 @dataclass(frozen=True)
@@ -35,6 +43,8 @@ class BaselineQuality:
 
     corpus_id: str
     checks: tuple[Check, ...]
+    exchanged: tuple[tuple[str, str], ...] = ()
+    """(answer of the model, label that it would have to mean) where names read so would reach the main minimum."""
 
     @property
     def missed(self) -> tuple[Check, ...]:
@@ -47,7 +57,12 @@ class BaselineQuality:
         if not self.missed:
             return None
         reasons = "; ".join(spoken(check) for check in self.missed)
-        return f"the baseline itself misses the minimum on {self.corpus_id}: {reasons}; {_CONSEQUENCE}"
+        said = f"the baseline itself misses the minimum on {self.corpus_id}: {reasons}; {_CONSEQUENCE}"
+        if not self.exchanged:
+            return said
+        pairs = [f"{show_value(answer)} for {show_value(meant)}" for answer, meant in self.exchanged[:_PAIRS]]
+        pairs += ["..."] * (len(self.exchanged) > _PAIRS)
+        return f"{said}; its answers look exchanged: it says {', '.join(pairs)}, and read so {_EXCHANGED}"
 
     def as_json(self) -> dict[str, object]:
         return {
@@ -109,6 +124,38 @@ def _judged(
     protocol: Protocol, reference: Reference, baseline: BaselineValues, procedure: Procedure | None
 ) -> BaselineQuality:
     """The very code that judges passes; only what compares with a baseline is left out."""
-    result = judge_quality(baseline.codes, baseline.score, reference, None, protocol, procedure)
-    checks = (check for check in result.checks if check.name == "metric" or check.name.startswith("subgroup "))
-    return BaselineQuality(reference.corpus_id, tuple(checks))
+    checks = _minimums(baseline.codes, reference, baseline, protocol, procedure)
+    exchanged: tuple[tuple[str, str], ...] = ()
+    if any(check.name == "metric" and check.status == "failed" for check in checks):
+        exchanged = _exchanged(protocol, reference, baseline, procedure)
+    return BaselineQuality(reference.corpus_id, checks, exchanged)
+
+
+def _minimums(
+    codes: Codes, reference: Reference, baseline: BaselineValues, protocol: Protocol, procedure: Procedure | None
+) -> tuple[Check, ...]:
+    result = judge_quality(codes, baseline.score, reference, None, protocol, procedure)
+    return tuple(check for check in result.checks if check.name == "metric" or check.name.startswith("subgroup "))
+
+
+def _exchanged(
+    protocol: Protocol, reference: Reference, baseline: BaselineValues, procedure: Procedure | None
+) -> tuple[tuple[str, str], ...]:
+    """What the answers would have to mean, where most of each right answer's documents got one and the same other name.
+
+    Only a reading that gives every answer a meaning of its own and reaches the main minimum is told.
+    """
+    labels = reference.table.labels
+    counts = confusion(reference.truth, baseline.codes, len(labels))
+    meant = list(range(len(labels)))
+    for right, row in enumerate(counts):
+        if sum(row):
+            answer = max(range(len(labels)), key=lambda place: row[place])
+            meant[answer] = right
+    if sorted(meant) != list(range(len(labels))) or meant == list(range(len(labels))):
+        return ()
+    read = np.array(meant, dtype=baseline.codes.dtype)[baseline.codes]
+    main = next(check for check in _minimums(read, reference, baseline, protocol, procedure) if check.name == "metric")
+    if main.status != "passed":
+        return ()
+    return tuple((labels[answer], labels[right]) for answer, right in enumerate(meant) if answer != right)

@@ -331,9 +331,17 @@ CHECKS: Mapping[str, Form] = {
     "rest.other-note": N_("bag-info.txt names another note than the signed list"),
     "rest.file": N_("in the archive, yet neither signed with the note nor part of the model"),
     "rental.decided": N_("{fields} as decided"),
-    "rental.measured": N_("{fields} as measured; nothing is decided"),
+    "rental.measured": N_(
+        "{fields} as in what was measured; no configuration is chosen, so there is no package and no price to compare"
+    ),
+    "rental.own": N_(
+        "{fields} as on the own machine that was measured; nothing is rented on it, "
+        "so there is no package and no price to compare"
+    ),
     "rental.none-decided": N_("no field as decided"),
-    "rental.none-measured": N_("no field as measured; nothing is decided"),
+    "rental.none-measured": N_(
+        "no field as in what was measured; no configuration is chosen, so there is no package and no price to compare"
+    ),
     "rental.contradicts": N_("the rental record does not match the decision: {fields}"),
     "rental.field": N_("the note says {expected}, the record {found}"),
     "rental.own-machine": N_("own machine: nothing is rented, cost not applicable"),

@@ -287,7 +287,9 @@ def translated(text: str, say: Say, value: Value, quote: Say) -> str:
         out += [quote("; ".join(strange))] if strange else []
         out.append(found)
         strange = []
-    return "; ".join([*out, *([quote("; ".join(strange))] if strange else [])]) if len(pieces) > 1 else quote(text)
+    if len(pieces) == 1:
+        return quote(text)
+    return say(N_("; ")).join([*out, *([quote("; ".join(strange))] if strange else [])])
 
 
 def _sentence(text: str, say: Say, value: Value, quote: Say) -> str | None:

@@ -62,11 +62,22 @@ class RentalMatch:
     mismatches: tuple[Mismatch, ...]
     not_applicable: tuple[tuple[str, str], ...]
     decided: bool = True
+    own_machine: bool = False
 
     def summary(self) -> str:
-        """`gpu, amount as decided`; where nothing is decided, that is what it says."""
+        """`gpu, amount as decided`; where nothing is chosen, what the record was compared with instead."""
         fields = ", ".join(self.matched) or "no field"
-        return f"{fields} as decided" if self.decided else f"{fields} as measured; nothing is decided"
+        if self.decided:
+            return f"{fields} as decided"
+        if self.own_machine:
+            return (
+                f"{fields} as on the own machine that was measured; nothing is rented on it, "
+                "so there is no package and no price to compare"
+            )
+        return (
+            f"{fields} as in what was measured; no configuration is chosen, "
+            "so there is no package and no price to compare"
+        )
 
     def by_reason(self) -> dict[str, list[str]]:
         """Fields with nothing to compare with, under their common reason."""
@@ -164,7 +175,7 @@ def match_rental(rental: Rental, expected: Expected) -> RentalMatch:
             matched.append(field)
         else:
             mismatches.append(Mismatch(field, wanted, found))
-    return RentalMatch(tuple(matched), tuple(mismatches), tuple(not_applicable), expected.decided)
+    return RentalMatch(tuple(matched), tuple(mismatches), tuple(not_applicable), expected.decided, expected.own_machine)
 
 
 def _why_not_compared(field: str, expected: Expected) -> str:

@@ -224,7 +224,7 @@ def test_words_of_changed_templates_are_called_their_makers_words(campaign: Camp
     found = verify(campaign.root)
     (step,) = (step for step in found.steps if step.name == "templates")
     assert (step.status, step.details) == ("not checked", ("templates/decision-note.qmd: differs",))
-    assert "their maker's words" in step.finding
+    assert "its maker's words" in step.finding
     assert found.bottom_line.startswith("Everything that was checked fits")
     (campaign.templates / ".hidden.qmd").write_text("{{< include x >}}", encoding="utf-8")
     assert "templates/.hidden.qmd: not covered by the signature" in verify(campaign.root).steps[2].details

@@ -16,7 +16,7 @@ from runner.flows.rehearse import rehearse
 from runner.judge.campaign import judge_campaign
 from runner.judge.minimum import current_baselines, frozen_baselines, spoken
 from runner.protocol.freeze import freeze
-from tests.support.small_campaign import ROWS, make_attempt, make_campaign, store_attempt, write_predictions
+from tests.support.small_campaign import PROTOCOL, ROWS, make_attempt, make_campaign, store_attempt, write_predictions
 
 LIGHT = Path(__file__).parents[1] / "measure" / "light_worker.py"
 # Two of four long texts wrong: accuracy 8/10 reaches 0.80 exactly, the subgroup 2/4 misses 0.75.
@@ -115,3 +115,21 @@ def test_m29_a_missed_baseline_is_said_once_and_the_next_step_is_not_the_freeze(
         assert said.count("on stratum=long") == 1, "what is reached is said as well"
         (step,) = [line for line in lines if line.startswith("next:")]
         assert step.startswith("next: put another model, or a minimum that you can answer for") and step.endswith(last)
+
+
+@pytest.mark.parametrize("map_wrong", [True, False])
+def test_mo_01_exchanged_names_of_the_model_are_suggested_where_they_would_reach_the_minimum(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], map_wrong: bool
+) -> None:
+    """MO-01, M2: nearly all answers the other way round point to the label map; merely bad answers do not."""
+    protocol = PROTOCOL.replace("max_length = 128\n", 'max_length = 128\nlabel_map = { neg = "L1", pos = "L0" }\n')
+    right, other = {"pos": "L1", "neg": "L0"}, {"pos": "L0", "neg": "L1"}
+    rows = [(row[0], right[row[2]] if map_wrong or number < 5 else other[row[2]]) for number, row in enumerate(ROWS)]
+    campaign = make_campaign(tmp_path, protocol=protocol, labels={"0": "L0", "1": "L1"}, baseline=rows)
+    (item,) = current_baselines(campaign)
+    assert item.missed and item.exchanged == ((("L0", "L1"), ("L1", "L0")) if map_wrong else ())
+    assert run(["--campaign", str(campaign.root), "freeze"]) == 0
+    out = capsys.readouterr().out
+    assert ("look at [model.label_map] of the protocol first" in out) is map_wrong
+    assert ("it says 'L0' for 'L1', 'L1' for 'L0'" in out) is map_wrong
+    assert "labels: pos (model: L0), neg (model: L1); texts" in out, "the corpus' own labels come first"

@@ -112,8 +112,20 @@ def test_nothing_is_said_to_be_as_decided_where_nothing_is_decided() -> None:
     """M46: an undecided note decides neither GPU nor period; the record is compared with what was measured."""
     assert match_rental(RENTAL, EXPECTED).summary().endswith("window as decided")
     found = match_rental(RENTAL, replace(EXPECTED, decided=False, amount=None))
-    assert "as decided" not in found.summary() and found.summary().endswith("as measured; nothing is decided")
+    assert (
+        "as decided" not in found.summary() and "as in what was measured; no configuration is chosen" in found.summary()
+    )
     assert ("amount", "nothing is decided") in found.not_applicable
+
+
+def test_m46_an_undecided_own_machine_is_told_in_plain_words() -> None:
+    """M46, DESIGN section 6 rule 11: nothing is rented there, so it is no rental that waits for a decision."""
+    own = Expected(RENTAL.gpu, None, None, None, None, own_machine=True, decided=False)
+    found = match_rental(RENTAL.model_copy(update={"amount": "0.00"}), own)
+    assert found.summary() == (
+        "gpu, period as on the own machine that was measured; nothing is rented on it, "
+        "so there is no package and no price to compare"
+    )
 
 
 @pytest.mark.parametrize(
