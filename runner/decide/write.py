@@ -22,6 +22,7 @@ from runner.decide.tables import (
 )
 from runner.evidence.campaign import Campaign
 from runner.evidence.files import write_atomic
+from runner.judge.again import refuse_other_verdicts
 from runner.pricing.calendar import plan_calendar
 
 PLAN_CALENDAR = "plan.ics"
@@ -40,10 +41,15 @@ class DecisionFiles:
 
 
 def write_decision(
-    campaign: Campaign, *, leave_out_other_locks: bool = False, language: str | None = None
+    campaign: Campaign, *, leave_out_other_locks: bool = False, language: str | None = None, verified: bool = False
 ) -> DecisionFiles:
-    """Decide a campaign and write `note/{balance,decision}.json` and the tables; the decision last."""
+    """Decide a campaign and write `note/{balance,decision}.json` and the tables; the decision last.
+
+    NotAccepted: verdicts that do not follow from the records. `verified`: the caller has just seen that they do.
+    """
     made = render_decision(campaign, leave_out_other_locks=leave_out_other_locks, language=language)
+    if not verified:
+        refuse_other_verdicts(campaign)
     for name, data in made.files.items():
         write_atomic(campaign.note / name, data)
     return made

@@ -17,8 +17,10 @@ from runner.evidence.rental import Rental
 from runner.evidence.signing import Purpose, SigningKey, sign, signing_key
 from runner.evidence.sshsig import NotCanonical, parse_signature
 from runner.flows import integrity
+from runner.flows.recompute import recompute_verdicts
 from runner.flows.standing import key_warnings, standing_language
 from runner.flows.verification import Step
+from runner.judge.again import refuse_other_verdicts
 from runner.note.build import templates_of
 from runner.note.howto import how_to_check
 from runner.note.i18n import SOURCE_LANGUAGE, load_catalogue
@@ -69,6 +71,10 @@ def make_archive(
     files = integrity.check_files(campaign, listed.signed)
     if files.status == "failed":
         raise _not_signed(campaign, files)
+    judged = recompute_verdicts(campaign)  # as `verify` does: what another version of ours worded otherwise passes
+    if judged.status == "failed":
+        refuse_other_verdicts(campaign)
+        raise _not_signed(campaign, judged)
     match = match_decision(campaign, rental)
     match.refuse(rental_path)
     payload: dict[str, Source] = {name: campaign.root / name for name in listed.signed.files}

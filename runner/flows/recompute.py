@@ -20,10 +20,10 @@ from runner.flows.page_one import decided_words, note_language
 from runner.flows.staging import StagedCampaign
 from runner.flows.standing import other_code
 from runner.flows.verification import Step
-from runner.judge.campaign import judge_rows
+from runner.judge.again import judge_again
 from runner.note.build import build_note, note_markdown, note_pages
 from runner.note.calculator import calculator_of
-from runner.protocol.freeze import earlier_locks, load_lock
+from runner.protocol.freeze import load_lock
 from runner.protocol.procedure import foreign_code_allowed
 
 _DECISION_FILES = (
@@ -41,11 +41,7 @@ def recompute_verdicts(campaign: Campaign) -> Step:
         reason = "the protocol names a metric of its own: read its code, then runner verify --run-evaluation"
         return Step("verdicts", "not checked", reason, code)
     attempts = AttemptStore(campaign).scan().attempts
-    earlier = {old.lock_sha256: old for old in earlier_locks(campaign)}
-    judged = judge_rows(campaign, lock, [row for row in attempts if row.lock_sha256 not in earlier])
-    for old in earlier.values():  # each row under the freeze that it was measured under
-        before = judge_rows(campaign, old, [row for row in attempts if row.lock_sha256 == old.lock_sha256])
-        judged = replace(judged, verdicts=judged.verdicts + before.verdicts, paired=judged.paired + before.paired)
+    judged = judge_again(campaign, lock, attempts)
     if not campaign.paired.is_dir():  # judged before paired comparisons were made: nothing says what they were
         judged = replace(judged, paired=())
     found = [*sorted(campaign.verdicts.glob("*.json")), *sorted(campaign.paired.glob("*.json"))]

@@ -54,9 +54,17 @@ class Report:
     kept: bool
 
 
-def make_report(campaign: Campaign, language: str | None = None, environ: Mapping[str, str] = os.environ) -> Report:
+def make_report(
+    campaign: Campaign,
+    language: str | None = None,
+    environ: Mapping[str, str] = os.environ,
+    *,
+    verified: bool = False,
+) -> Report:
     """Decide, render, sign. Refuses (exit 2) without having touched the note that was there.
 
+    NotAccepted (exit 3): a verdict that does not follow from the records, since all of them are judged again before
+    anything is signed. `verified`: the caller has just done that.
     Without a language the one of the note that is there is kept. A note signed with a key of the user's own
     is not replaced by one that a local test key signs.
     """
@@ -84,7 +92,7 @@ def make_report(campaign: Campaign, language: str | None = None, environ: Mappin
     )
     left_out = campaign.decision.is_file() and other_locks_were_left_out(campaign.decision)
     with staged_note(campaign) as staged:
-        decision = write_decision(staged, leave_out_other_locks=left_out, language=language).decision
+        decision = write_decision(staged, leave_out_other_locks=left_out, language=language, verified=verified).decision
         identity = note_id(staged)
         write_atomic(staged.note / SIGNER_NAME, signer.dump())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy.typing as npt
 
 from runner.evidence.attempt import Attempt, Status
 from runner.evidence.campaign import Campaign
+from runner.evidence.canonical import sha256_file
 from runner.evidence.verdict import Check, Verdict
 from runner.judge.predictions import Examined, compare, examine, no_predictions
 from runner.judge.quality import QualityResult, judge_quality
@@ -20,16 +22,37 @@ from runner.protocol.reference import BaselineValues, Reference, load_baseline, 
 from runner.protocol.schema import Lock, Protocol
 
 _GOOD = ("passed", "warning")
+_SeenKey = tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class _Answers:
+    """What one prediction file is worth, whoever wrote it. `right`: shape (documents,), None if it is not usable."""
+
+    examined: Examined
+    quality: QualityResult | None
+    right: npt.NDArray[np.bool_] | None
 
 
 class References:
-    """References and baselines of the frozen corpora, each read once."""
+    """References and baselines of the frozen corpora, each read once; of equal prediction files the first one."""
 
     def __init__(self, campaign: Campaign, lock: Lock) -> None:
         self._campaign = campaign
         self._lock = lock
         self._loaded: dict[str, tuple[Reference, BaselineValues | None]] = {}
         self._procedure: Procedure | None = None
+        self._seen: dict[_SeenKey, _Answers] = {}
+
+    def answers(self, attempt: Attempt, path: Path) -> _Answers | None:
+        """What an equal file of an earlier row was worth: passes of one configuration often write the same bytes."""
+        found = self._seen.get(_seen_key(attempt, path))
+        return found if found is not None and sha256_file(path) == found.examined.sha256 else None
+
+    def remember(self, attempt: Attempt, path: Path, answers: _Answers) -> None:
+        """Only a file that was read and is the one of its row: what was said of others names their place."""
+        if answers.examined.ids is not None:
+            self._seen[_seen_key(attempt, path)] = answers
 
     def procedure(self) -> Procedure | None:
         """The evaluation procedure, if the protocol has one; refused if its source is not the frozen one."""
@@ -67,10 +90,8 @@ def judge_with_answers(
     if not lock_fits:
         examined, quality = no_predictions("not looked at: the attempt belongs to another freeze"), None
     else:
-        reference, baseline = references.get(attempt.corpus_id)
-        examined = _examined(campaign, attempt, reference)
-        quality = _quality(examined, reference, baseline, lock.protocol, references)
-        right = None if examined.usable is None else examined.usable.codes == reference.truth
+        answers = _answers(campaign, lock, attempt, references)
+        examined, quality, right = answers.examined, answers.quality, answers.right
     checks += examined.checks
     checks += quality.checks if quality else _unjudged(lock.protocol)
     verdict = _verdict(attempt.attempt_id, lock, examined, quality, checks, clock_warnings(attempt, lock))
@@ -89,15 +110,31 @@ def judge_file(path: Path, lock: Lock, name: str, corpus_id: str, references: Re
     return _verdict(name, lock, examined, quality, checks, ())
 
 
-def _examined(campaign: Campaign, attempt: Attempt, reference: Reference) -> Examined:
+def _seen_key(attempt: Attempt, path: Path) -> _SeenKey:
+    """Kind of file, corpus, fingerprint as the row has it."""
+    sha256 = "" if attempt.predictions is None else attempt.predictions.sha256
+    return path.suffix.lower(), attempt.corpus_id, sha256
+
+
+def _answers(campaign: Campaign, lock: Lock, attempt: Attempt, references: References) -> _Answers:
+    reference, baseline = references.get(attempt.corpus_id)
     if attempt.predictions is None:
-        return no_predictions(f"the attempt has no prediction file (status {attempt.status.value})")
+        reason = f"the attempt has no prediction file (status {attempt.status.value})"
+        return _Answers(no_predictions(reason), None, None)
     if attempt.predictions_partial or attempt.status is not Status.COMPLETED:
-        return no_predictions("the predictions are partial: the pass did not end")
+        return _Answers(no_predictions("the predictions are partial: the pass did not end"), None, None)
     path = campaign.inside(attempt.predictions.path)
     if not path.is_file():
-        return no_predictions("the prediction file is missing")
-    return examine(path, reference, sha256=attempt.predictions.sha256)
+        return _Answers(no_predictions("the prediction file is missing"), None, None)
+    known = references.answers(attempt, path)
+    if known is not None:
+        return known
+    examined = examine(path, reference, sha256=attempt.predictions.sha256)
+    quality = _quality(examined, reference, baseline, lock.protocol, references)
+    right = None if examined.usable is None else examined.usable.codes == reference.truth
+    answers = _Answers(replace(examined, usable=None), quality, right)
+    references.remember(attempt, path, answers)
+    return answers
 
 
 def _quality(
