@@ -210,7 +210,7 @@ BROKEN = {
     "empty.csv": ("", "the file is empty"),
     "header.csv": ("id,text,label\n", "holds no document"),
     "column.csv": ("ID,text,label\n1,x,y\n", "is 'ID' meant?"),
-    "semicolon.csv": ("id;text;label\n1;x;y\n", "other than a comma"),
+    "semicolon.csv": ("id;text;label\n1;x;y\n", "fields seem to be separated by ';'"),
     "twice.csv": ("id,id,text,label\n1,1,x,y\n", "stands twice in the header"),
     "wide.csv": ("id,text,label\n1,a,b,c\n", "has 4 fields, the header has 3"),
     "quote.csv": ('id,text,label\n1,"a"b,c\n', "not valid CSV"),

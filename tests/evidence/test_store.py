@@ -115,7 +115,7 @@ def test_m50_all_rows_of_a_machine_deleted_is_seen(store: AttemptStore) -> None:
     finished(store, "a")
     finished(store, "z", machine="m-2")
     store.path("z").unlink()
-    with pytest.raises(NotAccepted, match=r"m-2: 1 row\(s\) missing at the end"):
+    with pytest.raises(NotAccepted, match=r"m-2: 1 row missing at the end"):
         store.read_all()
 
 

@@ -197,7 +197,7 @@ def test_me01_peaks_of_earlier_attempts_are_not_those_of_a_later_one(tmp_path: P
     campaign = light_campaign(
         tmp_path, batches=(1, 4), passes=2, process="kept", own={1: {"largest": 300, "later": 400}}
     )
-    run(campaign, passes=1)
+    from_a_small_parent(campaign)
     first, second = read_attempts(campaign)
     mib = 1 << 20
     peaks = [{peak.counter: peak for peak in row.memory} for row in (first, second)]
