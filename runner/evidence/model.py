@@ -25,6 +25,14 @@ def _one_zero(text: str) -> str:
 DecimalText = Annotated[str, Field(pattern=r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?$"), AfterValidator(_one_zero)]
 """A decimal kept as text (money, thresholds), parsed by `runner.units.parse_decimal`. Zero has no sign."""
 UtcText = Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,6})?Z$")]
+LanguageTag = Annotated[
+    str,
+    Field(
+        pattern=r"^[a-z]{2,3}(-[A-Z][a-z]{3})?(-([A-Z]{2}|[0-9]{3}))?(-([a-z0-9]{5,8}|[0-9][a-z0-9]{3}))*$",
+        max_length=35,
+    ),
+]
+"""Language, script, region and variants of BCP 47 (RFC 5646), in the case that it recommends."""
 SafeName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,119}$")]
 """A name that becomes part of a file name: no separators, no leading dot."""
 Scalar = str | int | float | bool | None

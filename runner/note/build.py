@@ -136,7 +136,7 @@ def _draft(
     evidence = read_evidence(campaign)
     catalogue = load_catalogue(templates, language)
     known = {reason.text: reason for reason in reasons_in((evidence.balance, evidence.decision))}
-    speaker = Speaker(catalogue, Formatter(language), known, evidence.plan.zone)
+    speaker = Speaker(catalogue, Formatter(language), known, evidence.plan.zone, evidence.protocol.question.language)
     figures = make_figures(evidence, speaker.fmt, catalogue, folder)
     phone = folder and make_figures(evidence, speaker.fmt, catalogue, folder / "narrow", narrow=True)
     shown = {

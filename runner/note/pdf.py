@@ -21,7 +21,7 @@ from runner.note.attachments import Attached
 from runner.note.layout import layout_library
 from runner.note.pages import arrange, arranged, cost
 from runner.note.quarto.document import CONTENTS_ANCHOR
-from runner.note.tags import finish_tags, name_pdf_ua
+from runner.note.tags import finish_tags, name_pdf_ua, spans_keep_their_language
 
 _MIME = {".ttf": "font/ttf", ".svg": "image/svg+xml"}
 
@@ -96,7 +96,8 @@ def render_pdf(
             if _first_page_holds(document.pages):
                 break
         document = _well_filled(document, lay_out)
-        data = document.write_pdf(finisher=finish, **options)
+        with spans_keep_their_language():
+            data = document.write_pdf(finisher=finish, **options)
     problems = [*refused, *log.problems]
     if problems:
         raise PageRefused(

@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import html as markup
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
+from threading import RLock
 from typing import Any
 
 SIGNATURE_FIELD = "Signature"
@@ -23,6 +25,34 @@ _TYPES = {
 }  # fmt: skip
 _PRINTED, _LOCKED = 4, 128
 _POINTS_PER_PIXEL = 0.75
+_one_at_a_time = RLock()
+
+
+@contextmanager
+def spans_keep_their_language() -> Iterator[None]:
+    """While a PDF is written: a span with `lang` gives its structure element /Lang (PDF/UA-1, 7.2; WCAG 3.1.2).
+
+    WeasyPrint drops the attribute, and nothing leads from a finished element back to its box; so its own
+    maker of elements is listened to. `tests/note/test_language_of_parts.py` sees when it has another name.
+    """
+    library: Any = import_module("weasyprint.pdf.tags")
+    pydyf: Any = import_module("pydyf")
+    make = library._build_box_tree
+
+    def made(box: Any, *others: Any) -> Iterator[Any]:
+        inner = getattr(box, "_box", box)  # one that is placed absolutely stands in a wrapper
+        language = inner.element.get("lang") if inner.element is not None and inner.element_tag == "span" else None
+        for element in make(box, *others):
+            if language and element["S"] == "/Span":
+                element["Lang"] = pydyf.String(language)
+            yield element
+
+    with _one_at_a_time:
+        library._build_box_tree = made
+        try:
+            yield
+        finally:
+            library._build_box_tree = make
 
 
 def finish_tags(pdf: Any, html: str, field_name: str) -> None:

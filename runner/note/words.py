@@ -13,7 +13,7 @@ from runner.evidence.attempt import Settings, Status
 from runner.evidence.model import Record
 from runner.note.format import Formatter, exact_fraction
 from runner.note.i18n import N_, Catalogue
-from runner.note.markdown import shortened
+from runner.note.markdown import Markdown, escape, shortened
 from runner.note.recorded import CHECK_NAMES, STATUS_NAMES, translated
 from runner.note.recorded import kind as error_kind
 from runner.units import round_half_up
@@ -34,6 +34,8 @@ class Speaker:
     """Reasons by their English text: one may stand inside of another as a value."""
     zone: str = "UTC"
     """Of the plan: instants of the decision are told in it, as the deadline beside them is."""
+    texts_language: str | None = None
+    """Of the campaign's own texts, as far as the protocol states it (BCP 47)."""
 
     def say(self, message: str, **values: str) -> str:
         """Only for messages that are literals elsewhere (tables of words below)."""
@@ -112,6 +114,12 @@ class Speaker:
         """Text that is not ours: shortened by rule, between the quotation marks of the language."""
         return self.catalogue.gettext("“%(text)s”", text=self.long_text(text))
 
+    def campaign_text(self, text: str) -> str:
+        """A text of the campaign's own, with its language where that is stated and is not the note's (WCAG 3.1.2)."""
+        if not text or self.texts_language in (None, self.catalogue.language):
+            return text
+        return Markdown(f"[{escape(text)}]{{lang={self.texts_language}}}")
+
     def error(self, kind: str, message: str) -> str:
         """`crash: the worker ended by SIGSEGV`; the name of an exception stays as it is."""
         return self.labelled(error_kind(kind, self.say), self.recorded(message))
@@ -153,6 +161,8 @@ class Speaker:
 
     def long_text(self, text: str, most: int = _NOTE_MOST) -> str:
         """Free text of a record, shortened by rule; the whole is in the records."""
+        if isinstance(text, Markdown):  # finished before
+            return text
         whole = self.catalogue.gettext("%(count)s characters", count=str(len(text)))
         return shortened(text, most, whole)
 

@@ -11,13 +11,16 @@ from pydantic_core import PydanticUndefined
 
 from runner.errors import without_rule_numbers
 from runner.evidence.canonical import pretty_json
-from runner.evidence.model import DecimalText, Record
+from runner.evidence.model import DecimalText, LanguageTag, Record
 from runner.protocol.schema import Protocol
 
 SCHEMA_NAME = "quality-protocol.schema.json"
 _BEGIN = "<!-- fields: written by `runner protocol fields`; do not edit by hand -->"
 _END = "<!-- end of fields -->"
 _PATTERN_OF_DECIMALS = next(item.pattern for item in typing.get_args(DecimalText)[1].metadata)
+_PATTERN_OF_LANGUAGES = next(
+    item.pattern for item in typing.get_args(LanguageTag)[1].metadata if hasattr(item, "pattern")
+)
 
 
 def schema_json() -> bytes:
@@ -129,6 +132,8 @@ def _kind(field: FieldInfo) -> str:
     patterns = [getattr(item, "pattern", None) for item in metadata]
     if _PATTERN_OF_DECIMALS in patterns:
         return "decimal in quotes"
+    if _PATTERN_OF_LANGUAGES in patterns:
+        return "language tag"
     if any(patterns):
         return "name"
     least = next((item.ge for item in metadata if getattr(item, "ge", None) is not None), None)

@@ -44,10 +44,11 @@ class Collected:
 
 
 def protocol_content(protocol: Protocol) -> dict[str, Any]:
-    """The frozen part of the protocol: all of it but series and variants, which may be appended to, and the contact."""
+    """The frozen part of the protocol: all but series and variants, which may be appended to, contact and language."""
     content = protocol.as_json()
     del content["series"], content["variant"]
     content.pop("contact", None)
+    content["question"].pop("language", None)
     return content
 
 

@@ -115,6 +115,8 @@ def _finding(item: Any, model: type[Record]) -> Finding:
         return Finding(place, f'{name} must be text in quotes, such as "{value}": a bare number is not exact')
     if kind == "string_pattern_mismatch" and "[0-9]*)(" in item["ctx"]["pattern"]:
         return Finding(place, f'{name} must be a decimal such as "0.90": digits with an optional point')
+    if kind in ("string_pattern_mismatch", "string_too_long") and place == ("question", "language"):
+        return Finding(place, f"{name} must be a language tag such as de, pt-BR or zh-Hant (BCP 47)")
     if kind == "string_pattern_mismatch":
         return Finding(place, f"{name} must be a name of letters, digits, '.', '_' or '-', at most 120 of them")
     if kind == "literal_error":

@@ -11,7 +11,7 @@ from typing import Final, Literal
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from runner.evidence.attempt import Settings
-from runner.evidence.model import Bytes, DecimalText, Record, SafeName, Scalar, Sha256, UtcText
+from runner.evidence.model import Bytes, DecimalText, LanguageTag, Record, SafeName, Scalar, Sha256, UtcText
 from runner.protocol.calendar import Expense as Expense
 from runner.protocol.calendar import Plan as Plan
 from runner.protocol.calendar import RecordedPhase as RecordedPhase
@@ -36,6 +36,15 @@ class Question(Record):
     text: str = Field(description="the decision question in one sentence; the note begins with it")
     scenario: Literal["offline"] = Field(description="a corpus processed as a whole; nothing else can be asked")
     synthetic: bool = Field(default=False, description="true for made-up data: said wherever it is shown")
+    language: LanguageTag | None = Field(
+        default=None,
+        description="language of your own texts in the note, such as de or pt-BR (BCP 47), for screen readers; "
+        "not frozen",
+    )
+
+    @model_serializer(mode="wrap")
+    def _without_absent(self, handler: SerializerFunctionWrapHandler) -> dict[str, object]:
+        return _without(handler(self), "language")
 
 
 class Contact(Record):

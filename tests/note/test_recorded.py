@@ -12,11 +12,12 @@ from runner.evidence.campaign import Campaign
 from runner.evidence.utilisation import BEYOND
 from runner.judge.verdict import judge_attempt
 from runner.measure.cards import NOT_EVEN_OURS
+from runner.measure.leftovers import _STATES
 from runner.measure.memory import THIS_PROCESS, CudaCounters, PassMemory
 from runner.measure.nvml import _NO_SLICE
 from runner.measure.passes import Work
 from runner.measure.rows import verdict_on_end
-from runner.measure.supervisor import _STATES, ChildEnd
+from runner.measure.supervisor import ChildEnd
 from runner.measure.team import Team
 from runner.measure.team_report import RankReport
 from runner.measure.team_report import notes as team_notes
@@ -128,6 +129,8 @@ def test_other_peoples_words_stay_as_they_are_between_quotation_marks() -> None:
     assert speaker("de").recorded("lock: does not carry the nonce of the freeze; who knows") == (
         "Festschreibung: trägt nicht die Nonce des Einfrierens; „who knows“"
     )
+    said = speaker("fr").recorded("lock: does not carry the nonce of the freeze; who knows")
+    assert said.endswith("\u00a0; «\u00a0who knows\u00a0»")
 
 
 def test_a_huge_text_is_not_searched() -> None:
@@ -154,6 +157,9 @@ class Cards:
 
     def used(self, index: int) -> int:
         return 5
+
+    def given_back(self, index: int) -> int:
+        return 0
 
 
 def test_scopes_of_memory_counters_are_known() -> None:

@@ -72,7 +72,10 @@ def _issued(evidence: Evidence, speaker: Speaker) -> dict[str, str]:
     """Who answers for the note, as the protocol says it: other people's text, or that it is not stated."""
     contact, unsaid = evidence.protocol.contact, speaker.catalogue.gettext("not stated")
     said = {} if contact is None else {"by": contact.issued_by, "to": contact.issued_for, "reach": contact.reach}
-    return {name: speaker.quoted(said[name]) if said.get(name) else unsaid for name in ("by", "to", "reach")}
+    return {
+        name: speaker.campaign_text(speaker.quoted(said[name])) if said.get(name) else unsaid
+        for name in ("by", "to", "reach")
+    }
 
 
 def _planned_key() -> SigningKey:

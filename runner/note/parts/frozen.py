@@ -51,7 +51,7 @@ def frozen(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
         *_of_cards(evidence, speaker),
         (t.gettext("Seeds"), ", ".join(str(seed) for seed in measurement.seeds)),
         (t.gettext("To be reproduced"), reproduction_words(evidence, speaker)),
-        (t.gettext("Exclusion rule"), protocol.rules.exclusion),
+        (t.gettext("Exclusion rule"), speaker.campaign_text(speaker.long_text(protocol.rules.exclusion))),
         (t.gettext("Separation rule"), t.gettext("gap of the medians larger than the largest range of the two")),
     ]
     lock = evidence.lock

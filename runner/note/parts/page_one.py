@@ -25,7 +25,7 @@ def page_one(evidence: Evidence, speaker: Speaker) -> dict[str, Any]:
     """Headline, answer box and the four lists."""
     decision, row = evidence.decision, evidence.chosen_row
     return {
-        "question": decision.question,
+        "question": speaker.campaign_text(decision.question),
         "outcome": decision.outcome,
         "headline": _headline(evidence, row, speaker),
         "facts": _facts(evidence, row, speaker),

@@ -123,7 +123,7 @@ def _happened_row(name: str, task: TaskHappened, speaker: Speaker) -> dict[str, 
         since = fmt.instant(task.actual_start_utc)
     return {
         "name": name,
-        "task": task.title,
+        "task": speaker.campaign_text(task.title),
         "planned": fmt.duration(task.planned_seconds),
         "took": took,
         "difference": difference,
@@ -142,7 +142,7 @@ def _task(task: Any, evidence: Evidence, speaker: Speaker) -> dict[str, str]:
     if task.after_rental:
         marks.append(t.gettext("after the rental"))
     return {
-        "title": task.title,
+        "title": speaker.campaign_text(task.title),
         "kind": speaker.say(KIND_WORDS[task.kind]),
         "start": fmt.calendar_time(utc_text(task.start), zone),
         "end": fmt.calendar_time(utc_text(task.end), zone),

@@ -20,7 +20,7 @@ _SUPPORTED = {
 }  # fmt: skip
 _INLINE_ATTRIBUTES = {
     "image": {"src", "alt", "id", "fig-alt"},
-    "span_open": {"class"},
+    "span_open": {"class", "lang"},
     "link_open": {"href"},
     "code_inline": set(),
     "ordered_list_open": {"start"},
@@ -40,6 +40,7 @@ _LEFTOVERS = (
     (re.compile(r"[~^]"), "subscript, superscript and strikethrough are not supported"),
     (re.compile(r"\\."), "a backslash before a letter"),
 )
+_LANGUAGE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 _REFERENCE = re.compile(r"@((?:fig|tbl|sec)-[A-Za-z0-9-]*[A-Za-z0-9])")
 
 
@@ -55,6 +56,9 @@ def check_tokens(tokens: Sequence[Token]) -> None:
         unknown = set(token.attrs) - _INLINE_ATTRIBUTES.get(token.type, set())
         if unknown:
             refuse(f"unknown attribute of {token.type.removesuffix('_open')}", line, ", ".join(sorted(unknown)))
+        language = token.attrs.get("lang") if token.type == "span_open" else None
+        if language is not None and not _LANGUAGE.fullmatch(str(language)):
+            refuse("lang is a language tag such as de or pt-BR", line, str(language))
         if token.type == "fence" and token.info.strip() not in ("", "bash", "text", "json", "toml"):
             refuse("code cells and this code language are not supported", line, token.info.strip())
         if token.type == "text":

@@ -349,7 +349,8 @@ class _Renderer:
             case "code_inline":
                 return f"<code>{html_escape(token.content, quote=False)}</code>"
             case "span_open":
-                return f'<span class="{token.attrs.get("class", "")}">'
+                found = ((name, html_escape(str(value))) for name, value in sorted(token.attrs.items()))
+                return "<span" + "".join(f' {name}="{value}"' for name, value in found) + ">"
             case "span_close":
                 return "</span>"
             case "link_open":
