@@ -84,9 +84,10 @@ def plan(session: Session) -> Output:
     from runner.protocol.lockfile import read_lock
 
     campaign = Campaign(session.root)
+    recorded_rows = AttemptStore(campaign).scan().attempts  # unreadable ones are refused before anything is written
     path, rows = write_plan_sheet(campaign)
     name, lock = campaign.relative(path), read_lock(campaign).lock_sha256
-    recorded = sum(row.lock_sha256 == lock for row in AttemptStore(campaign).scan().attempts)
+    recorded = sum(row.lock_sha256 == lock for row in recorded_rows)
     plural = "" if recorded == 1 else "s"
     state = (
         f"the sheet is blank; {recorded} attempt{plural} recorded under this lock so far: runner validate lists them"

@@ -38,6 +38,7 @@ from runner.seal.pdf import sign_pdf
 from runner.seal.pdfkey import pdf_key
 from runner.seal.sums import make_attached_list, make_list
 
+_EPOCH, _EPOCH_DIGITS = "SOURCE_DATE_EPOCH", 11
 _REPORT_FILES = ("decision-note.", Path(SIGNED_LIST).name)
 
 
@@ -69,6 +70,7 @@ def make_report(
     is not replaced by one that a local test key signs.
     """
     load_lock(campaign)  # refused before a test key is made
+    _refuse_epoch(environ.get(_EPOCH, ""))
     if not campaign.lock_signature.is_file():
         raise InputRefused(
             "the lock is not signed: the freeze was interrupted, or its signature was not copied",
@@ -115,6 +117,16 @@ def make_report(
     files = tuple(f"note/{name}" for name in names)
     warnings = (*made.warnings, *key_warnings(campaign, signer))
     return Report(identity, signer, decision, files, warnings, language, kept)
+
+
+def _refuse_epoch(value: str) -> None:
+    """The libraries that write figures and PDF read it, and fail over what is no whole number of seconds."""
+    if value and not (value.isascii() and value.isdigit() and len(value) <= _EPOCH_DIGITS):
+        raise InputRefused(
+            f"{_EPOCH} is no whole number of seconds since 1970",
+            value=value,
+            next_step=f"unset {_EPOCH}: a note has no time of its own; then run the same command again",
+        )
 
 
 def _carry_over(campaign: Campaign, staged: StagedCampaign) -> None:

@@ -7,6 +7,7 @@ import io
 from collections.abc import Sequence
 from pathlib import Path
 
+from runner.errors import InputRefused
 from runner.evidence.campaign import Campaign
 from runner.evidence.files import write_atomic
 from runner.measure.schedule import Planned, schedule
@@ -68,7 +69,10 @@ def sheet_rows(planned: Sequence[Planned], documents: dict[str, int]) -> list[di
 
 
 def write_plan_sheet(campaign: Campaign) -> tuple[Path, list[dict[str, str]]]:
-    """Write `records/plan-sheet.csv` from the lock."""
+    """Write `records/plan-sheet.csv` from the lock; where a signed note stands without this sheet, nothing is written.
+
+    Every file of `records/` is evidence: one that comes later would make a genuine note fail its check.
+    """
     lock = load_lock(campaign)
     protocol = frozen_protocol(lock)
     documents = {corpus.id: corpus.documents for corpus in lock.judgement.corpora}
@@ -80,5 +84,13 @@ def write_plan_sheet(campaign: Campaign) -> tuple[Path, list[dict[str, str]]]:
     writer.writeheader()
     writer.writerows(rows)
     path = campaign.records / "plan-sheet.csv"
-    write_atomic(path, stream.getvalue().encode("utf-8"))
+    data = stream.getvalue().encode("utf-8")
+    if not (campaign.note / "SHA256SUMS").is_file():
+        write_atomic(path, data)
+    elif not path.is_file() or path.read_bytes() != data:
+        raise InputRefused(
+            "a signed note stands here that does not cover this blank sheet: written now, it would make the note fail",
+            file=path,
+            next_step="to have the sheet, move note/ away, then runner plan, then runner report",
+        )
     return path, rows
