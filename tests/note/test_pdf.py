@@ -108,7 +108,7 @@ def test_the_note_says_what_is_attached_and_what_it_is_good_for(note: NoteFiles,
     """Issue 5 points 3 and 6: whoever has the PDF alone reads that the evidence is in it, and how it is named there."""
     printed = squeezed(pdf_text(note.pdf))
     assert squeezed("carries the evidence as attached files") in printed
-    assert squeezed("`~` stands for `/`".replace("`", "")) in printed and "runnerverifyFILE.pdf" in printed
+    assert squeezed("`~` stands for `/`".replace("`", "")) in printed and "runnerverifyNOTE.pdf" in printed
     assert any("~" in name for name in pdf.attachments)
 
 
