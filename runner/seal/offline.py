@@ -10,8 +10,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
+from zoneinfo import ZoneInfo
+
+import tzlocal
 
 _CLIENT = "aiohttp"
+_UTC = ZoneInfo("UTC")
 
 
 class _Absent(Exception):
@@ -30,7 +34,12 @@ class _NoClient(ModuleType):
 
 @contextmanager
 def without_network_client() -> Iterator[None]:
-    """Import pyHanko inside of this block. A client that is already loaded stays as it is."""
+    """Import pyHanko inside of this block. A client that is already loaded stays as it is.
+
+    pyHanko asks tzlocal for the zone of this machine to write the hour of signing, and fails over valid values of TZ
+    (POSIX rules such as CET-1CEST) that tzlocal does not know. Instants are UTC here, whatever TZ says.
+    """
+    tzlocal.get_localzone = lambda: _UTC
     if _CLIENT in sys.modules:
         yield
         return

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 from runner.cli.main import run
@@ -36,3 +40,17 @@ def test_an_odd_source_date_epoch_is_refused(
     monkeypatch.setenv("SOURCE_DATE_EPOCH", value)
     assert run(["--campaign", str(campaign.root), "report"]) == 2
     assert "SOURCE_DATE_EPOCH" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("zone", ["CET-1CEST,M3.5.0,M10.5.0/3", "<-03>3"])
+def test_no_value_of_tz_stops_report_or_verify(zone: str, campaign: Campaign) -> None:
+    """DESIGN 6.8: instants are UTC, so the zone of the machine is never asked for; in a process of its own."""
+    for command in ("report", "verify"):
+        done = subprocess.run(
+            [sys.executable, "-m", "runner", "--campaign", str(campaign.root), command],
+            env=os.environ | {"TZ": zone},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
