@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from types import ModuleType
 from zoneinfo import ZoneInfo
 
-import tzlocal
 
 _CLIENT = "aiohttp"
 _UTC = ZoneInfo("UTC")
@@ -39,6 +38,8 @@ def without_network_client() -> Iterator[None]:
     pyHanko asks tzlocal for the zone of this machine to write the hour of signing, and fails over valid values of TZ
     (POSIX rules such as CET-1CEST) that tzlocal does not know. Instants are UTC here, whatever TZ says.
     """
+    import tzlocal
+
     tzlocal.get_localzone = lambda: _UTC
     if _CLIENT in sys.modules:
         yield
