@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from types import ModuleType
 from zoneinfo import ZoneInfo
 
-
 _CLIENT = "aiohttp"
 _UTC = ZoneInfo("UTC")
 
