@@ -165,8 +165,7 @@ class Formatter:
     def date(self, utc_or_date: str) -> str:
         """Calendar day of `2026-09-24` or of a UTC instant, in words: `24 September 2026`."""
         day = datetime.fromisoformat(utc_or_date[:10])
-        text: str = format_date(day.date(), format="long", locale=self.locale)
-        return text
+        return self._day(day)
 
     def instant(self, utc: str) -> str:
         """UTC instant to the minute: `30 November 2026, 06:20 UTC`."""
@@ -175,9 +174,13 @@ class Formatter:
     def local_instant(self, utc: str, zone: str) -> str:
         """Instant in a zone, with the zone's name, so that nobody has to guess."""
         local = parse_utc(utc).astimezone(ZoneInfo(zone))
-        date: str = format_date(local.date(), format="long", locale=self.locale)
         time: str = format_datetime(local, format="HH:mm", tzinfo=get_timezone(zone), locale=self.locale)
-        return f"{date}, {time}{NO_BREAK}{zone}"
+        return f"{self._day(local)}, {time}{NO_BREAK}{zone}"
+
+    def _day(self, day: datetime) -> str:
+        """`24 September 2026`; a line never ends between the day and its month."""
+        text: str = format_date(day.date(), format="long", locale=self.locale)
+        return text.replace(" ", NO_BREAK, 1)
 
     @property
     def day_pattern(self) -> str:

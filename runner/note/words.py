@@ -66,7 +66,7 @@ class Speaker:
                 return self.fmt.local_instant(value, self.zone)
             case "count":
                 return self.fmt.integer(value)
-            case "minimum" if _DECIMAL.fullmatch(value):
+            case "minimum" | "threshold" if _DECIMAL.fullmatch(value):
                 return self.fmt.plain(value)
             case "metric" if value in CHECK_NAMES:
                 return self.say(CHECK_NAMES[value])

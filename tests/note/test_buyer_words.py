@@ -48,9 +48,11 @@ def test_m36_what_nobody_stated_of_the_offer_is_said_and_never_invented(priced: 
     found = dict(rows_before(note_markdown(priced), "tbl-purchase"))
     assert [found[name] for name in ("Provider", "Order number", "Price valid until")] == ["not stated"] * 3
     assert found["Tax"].startswith("not stated")
-    price = "110.00\u00a0USD per lot, catalogue of 24 September 2026, source: “catalogue”"
+    price = "110.00\u00a0USD per lot, catalogue of 24\u00a0September 2026, source: “catalogue”"
     assert found["Price of rtx-4090 for 7 days"] == price
-    assert "110.00\u00a0USD per lot, price of 24 September 2026" in note_markdown(priced).partition("# Question")[0]
+    assert (
+        "110.00\u00a0USD per lot, price of 24\u00a0September 2026" in note_markdown(priced).partition("# Question")[0]
+    )
     named = make_campaign(tmp_path / "named", PRICED)
     plan = named.plan.read_text(encoding="utf-8").replace('zone = "', 'provider = "Example Cloud"\nzone = "', 1)
     named.plan.write_text(plan, encoding="utf-8")

@@ -125,7 +125,7 @@ def test_the_english_words_of_these_cells(tmp_path: Path) -> None:
     own = facts(page_of(tmp_path / "own", OWN_MACHINE, "en"))
     assert own["Access window"] == ("not applicable", "own machine: nothing is rented")
     spare = f"1{NO_BREAK}h to spare by the plan’s calendar, if it starts as planned"
-    assert own["Deadline"] == (f"9 October 2026, 12:00{NO_BREAK}Europe/Berlin", spare)
+    assert own["Deadline"] == (f"9{NO_BREAK}October 2026, 12:00{NO_BREAK}Europe/Berlin", spare)
     failed = facts(page_of(tmp_path / "failed", RENTED_FAILED, "en"))
     assert failed["Access window"] == (f"96{NO_BREAK}h", "as planned: no accepted pass shows it")
     assert failed["Committed cost"] == ("open", "nothing is committed")

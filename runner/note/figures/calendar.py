@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
+from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 from babel.dates import format_datetime
@@ -19,7 +21,9 @@ from runner.pricing.window import TaskTime, Window, access_window
 from runner.units import exact_seconds, utc_text
 
 _ROW_INCHES = 0.21
+_FULL_ROW_INCHES = 0.25
 _NARROW_ROW_INCHES = 0.34
+_FULL_NARROW_ROW_INCHES = 0.39
 _MOST_TICKS = 8
 _NARROW_TICKS = 3
 _LINE_LETTERS = 36
@@ -37,8 +41,10 @@ def calendar(pen: Pen) -> Drawing:
     row = pen.evidence.calendar_row
     window = _window(pen, row)
     rows = len(window.tasks) + 1 + len(PACKAGE_DAYS)
-    canvas = blank(0.75 + (_NARROW_ROW_INCHES if pen.narrow else _ROW_INCHES) * rows, narrow=pen.narrow)
+    titles = [_wrapped(pen, task.title) for task in window.tasks]
+    canvas = blank(0.75 + _row_inches(titles, narrow=pen.narrow) * rows, narrow=pen.narrow)
     axes = canvas.subplots()
+    axes.set_axisbelow(True)  # a line of the grid never runs through the words in a bar
     end = _right_end(window)
     for place, task in enumerate(window.tasks):
         _task(axes, pen, place, task, window, end)
@@ -47,7 +53,7 @@ def calendar(pen: Pen) -> Drawing:
     _marks(axes, pen, window, rows)
     times = f"{_periods(pen)} × " if _periods(pen) > 1 else ""
     packages = [t.gettext("Package, %(days)s days", days=f"{times}{days}") for days in PACKAGE_DAYS]
-    axes.set_yticks(range(rows), labels=[*(_wrapped(pen, task.title) for task in window.tasks), "", *packages])
+    axes.set_yticks(range(rows), labels=[*titles, "", *packages])
     for label in axes.get_yticklabels():
         label.set_linespacing(0.95)
         label.set_fontsize(_LABEL_POINTS)
@@ -97,6 +103,15 @@ def _wrapped(pen: Pen, title: str) -> str:
     lines = textwrap.wrap(pen.name(title, most * letters), letters) or [""]
     rest = pen.name(" ".join(lines[most - 1 :]), letters)
     return "\n".join(lines if len(lines) <= most else [*lines[: most - 1], rest])
+
+
+def _row_inches(titles: Sequence[str], *, narrow: bool) -> float:
+    """Height of a row: more of it where two titles of the most lines stand one below the other."""
+    most = 2 if narrow else 1
+    full = any(min(above.count("\n"), below.count("\n")) >= most for above, below in pairwise(titles))
+    if narrow:
+        return _FULL_NARROW_ROW_INCHES if full else _NARROW_ROW_INCHES
+    return _FULL_ROW_INCHES if full else _ROW_INCHES
 
 
 def _task(axes: Axes, pen: Pen, place: int, task: TaskTime, window: Window, right: float) -> None:

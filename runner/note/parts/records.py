@@ -7,6 +7,7 @@ from typing import Any
 from runner.evidence.attempt import Attempt, Status
 from runner.measure.schedule import schedule
 from runner.note.evidence import Evidence
+from runner.note.markdown import Markdown, code, escape
 from runner.note.parts.measured import places_of
 from runner.note.parts.tables import capped, configuration_of
 from runner.note.words import NOTHING, Speaker
@@ -14,6 +15,7 @@ from runner.units import exact_seconds, parse_utc
 
 _MOST_TEXTS = 12
 _MOST_IDS = 4
+_NAMES = "\0"  # stands in a sentence for names that are marked up
 _NOT_FAILURES = frozenset({Status.UNAVAILABLE, Status.UNSUPPORTED, Status.INTERRUPTED})
 
 
@@ -67,13 +69,15 @@ def _warnings(evidence: Evidence, speaker: Speaker) -> list[dict[str, str]]:
     return rows
 
 
-def _ids(ids: list[str], speaker: Speaker) -> str:
-    """The first names, and where all of them stand."""
-    shown = ", ".join(ids[:_MOST_IDS])
+def _ids(ids: list[str], speaker: Speaker) -> Markdown:
+    """The first names, each on one line, and where all of them stand."""
+    shown = ", ".join(map(code, ids[:_MOST_IDS]))
     if len(ids) <= _MOST_IDS:
-        return shown
+        return Markdown(shown)
     more = speaker.fmt.integer(len(ids) - _MOST_IDS)
-    return speaker.catalogue.gettext("%(names)s and %(count)s more: all in verdicts/", names=shown, count=more)
+    text = speaker.catalogue.gettext("%(names)s and %(count)s more: all in verdicts/", names=_NAMES, count=more)
+    before, _, after = text.partition(_NAMES)
+    return Markdown(f"{escape(before) if before else ''}{shown}{escape(after)}")
 
 
 def _clocks(evidence: Evidence, speaker: Speaker) -> list[dict[str, str]]:
