@@ -70,7 +70,7 @@ def test_a_language_of_ones_own_is_one_file(own: Campaign) -> None:
     )
     note = note_markdown(own, "it")
     assert "# Benestare {#sec-approval}" in note and "lang: it" in note
-    assert "5 ottobre 2026" in note.replace("\\", "")
+    assert "5\u00a0ottobre 2026" in note.replace("\\", "")
 
 
 def test_the_command_takes_a_language_of_the_campaigns_own(own: Campaign, capsys: pytest.CaptureFixture[str]) -> None:
