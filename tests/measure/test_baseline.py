@@ -43,7 +43,7 @@ def test_m2_the_baseline_is_made_once_and_again_only_for_other_inputs(
     assert runner(["--campaign", str(campaign.root), "baseline"]) == 0
     said = capsys.readouterr().out
     assert "small-final.parquet: 9 documents" in said
-    assert "  small-final: accuracy " in said and " 0.80" in said, "how good it is, against the minimum"
+    assert "misses the minimum on small-final: accuracy " in said and " 0.8" in said, "how good it is, against what"
     (path,) = campaign.baseline_dir.glob("*.parquet")
     assert pq.read_table(path).column("id").to_pylist() == [row[0] for row in ROWS]
     sidecar = json.loads(path.with_suffix(".json").read_bytes())

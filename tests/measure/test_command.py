@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from runner.protocol.freeze import freeze
 from tests.measure.light import Quiet
 from tests.support.small_campaign import PROTOCOL, make_campaign
 
+ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = """
 import csv, json, os, sys, time
 settings = json.loads(os.environ["RUNNER_SETTINGS"])
@@ -38,7 +40,7 @@ print("done", flush=True)
 """
 
 
-def attempt_with(tmp_path: Path, before: str = "", after: str = "") -> tuple[Campaign, Attempt]:
+def frozen_with(tmp_path: Path, before: str = "", after: str = "") -> Campaign:
     program = tmp_path / "mine.py"
     program.write_text(PROGRAM.replace("{before}", before).replace("{after}", after), encoding="utf-8")
     head, _, _ = PROTOCOL.partition("[[series]]")
@@ -49,6 +51,11 @@ def attempt_with(tmp_path: Path, before: str = "", after: str = "") -> tuple[Cam
     campaign = make_campaign(tmp_path / "campaign", protocol=protocol)
     campaign.tariffs.write_text("gpu,device_pattern\n", encoding="utf-8")
     freeze(campaign)
+    return campaign
+
+
+def attempt_with(tmp_path: Path, before: str = "", after: str = "") -> tuple[Campaign, Attempt]:
+    campaign = frozen_with(tmp_path, before, after)
     measure(campaign, Request(gpu="cpu", passes=1), Quiet())
     (row,) = read_attempts(campaign)
     return campaign, row
@@ -69,7 +76,14 @@ def test_m19_only_what_lies_between_go_and_done_is_the_pass(tmp_path: Path) -> N
 
 def test_m24_the_whole_life_of_an_attempt_counts_its_program_and_says_so(tmp_path: Path) -> None:
     """The kernel's `ru_maxrss` of a process that is over is the largest of it and of its children."""
-    _, row = attempt_with(tmp_path, before="held = bytearray(b'x') * (900 << 20)")
+    campaign = frozen_with(tmp_path, before="held = bytearray(b'x') * (900 << 20)")
+    code = (  # a process as small as the runner: this one may have held more than the program
+        "import pathlib, sys; from runner.evidence.campaign import Campaign; "
+        "from runner.measure.run import Request, measure; from tests.measure.light import Quiet; "
+        "measure(Campaign(pathlib.Path(sys.argv[1])), Request(gpu='cpu', passes=1), Quiet())"
+    )
+    subprocess.run([sys.executable, "-c", code, str(campaign.root)], cwd=ROOT, check=True, timeout=120)
+    (row,) = read_attempts(campaign)
     (whole,) = [peak for peak in row.memory if peak.counter == "ru_maxrss"]
     assert whole.bytes is not None and whole.bytes > 900 << 20
     assert "the largest of the attempt's processes" in whole.scope and "only" not in whole.scope

@@ -74,7 +74,7 @@ def test_ti_03_both_wall_times_and_the_warning_are_in_the_note(set_back: Campaig
     said = speaker(language).recorded(warning)
     assert said[0] not in "“„«" and (language == "en") == (said.startswith("wall clock moved by"))
     warned = section(text, "{#tbl-warnings").replace("\\", "")
-    assert f"| {said} | 1 | cpu-b1-p01 |" in warned
+    assert f"| {said} | 1 | [cpu-b1-p01]{{.code}} |" in warned
     assert "\u22123" in said and "600 s" in said
     clocks = section(text, "{#tbl-clocks")
     assert "10:00:00" in clocks and "09:02:00" in clocks and "cpu-b1-p01" in clocks
